@@ -5,7 +5,7 @@
 Each permutation has --windows windows of equally many documents of two sources. A node's reader
 closes each window but the first (`worker/usage/usage.py`), the server's sums take what it sends,
 and the report's test judges it (`trends/permutation.py`), with late calls of words that were just
-short in the window before (`trends/late.py`). Nothing is trained: the test of times
+short in the window before (`trends/moved.py`). Nothing is trained: the test of times
 does not use the model's vectors. Between sources it does; random ones stand in for them. With
 --campaign one document of each window is pasted into it so many times. Every call is false: of
 windows in which nothing changed, at most `trends.false_discovery` should have any.
@@ -30,7 +30,7 @@ from embedding.kernel.records import Calendar, FloatArray, IntArray, TokenBlock,
 from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums, added_up
 from embedding.trends.config import TrendsConfig
-from embedding.trends.late import SHORT, judge_late
+from embedding.trends.moved import SHORT, judge_late
 from embedding.trends.online import OnlineTests
 from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between_times
 from embedding.trends.replicas import UsedWords

@@ -54,7 +54,7 @@ def backup(place: _Address, as_json: Json = False) -> None:
 
     Examples: `yeoron backup /mnt/backups/monday` · `yeoron backup s3://yeoron-backups/monday`
     """
-    from embedding.backup.writing import back_up
+    from embedding.backup.collecting import back_up
     from embedding.platform.hosts import on_its_host
 
     keep_private()

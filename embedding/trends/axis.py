@@ -26,8 +26,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.likeness import pooled
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots
+from embedding.trends.material import Snapshots, lineage
 from embedding.trends.significance import TestArray, student_half_width
 
 ALL = "all"

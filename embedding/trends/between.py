@@ -9,8 +9,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots
+from embedding.trends.material import Snapshots, lineage
 from embedding.trends.report import NOT_ADJACENT, build_report
 from embedding.trends.rows import TrendReport
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from embedding.kernel.records import SnapshotRef
 from embedding.trends import storage
-from embedding.trends.lineage import lineage
+from embedding.trends.material import lineage
 
 if TYPE_CHECKING:
     from embedding.trends.config import TrendsConfig

@@ -17,8 +17,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots, windows_up_to
+from embedding.trends.material import Snapshots, lineage, windows_up_to
 from embedding.trends.nearest import NeighbourCache
 from embedding.trends.rows import NeighbourRow, Note
 from embedding.trends.significance import wilson

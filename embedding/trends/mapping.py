@@ -19,8 +19,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots
+from embedding.trends.material import Snapshots, lineage
 from embedding.trends.nearest import NeighbourCache
 
 NEAR, MOST_MAPPED = 12, 48

@@ -18,9 +18,15 @@ from embedding.trends.copies import LEAST_COPIED, few_texts, with_copies_once
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.evidence import RowWriter
 from embedding.trends.finished import FinishedReports
-from embedding.trends.late import just_short
 from embedding.trends.material import ReportInput, Snapshots, figures, gather
-from embedding.trends.moved import ShiftRanking, by_use, held_out_of, pair_in, rank_moved
+from embedding.trends.moved import (
+    ShiftRanking,
+    by_use,
+    held_out_of,
+    just_short,
+    pair_in,
+    rank_moved,
+)
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.pair import usage_apart
 from embedding.trends.permutation import MIN_DOCUMENTS

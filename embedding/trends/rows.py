@@ -102,7 +102,7 @@ class TrendRow:
     expected           moved only: shift of a typical word of the same frequency
     figures            moved only: shift by every estimator
     log_odds, spread   born, risen, fallen: see emergence.py
-    since              moved only, if significant: the window in which it changed (late.py)
+    since              moved only, if significant: the window in which it changed (moved.py)
     burst              born, risen: weight of the burst that this window is part of, in nats, times
                        the spread over sources (`arrivals.bursts`); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared

@@ -21,7 +21,7 @@ from embedding.trends.contrast import SourceContrast
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, ROLES
-from embedding.web.answer_models import (
+from embedding.web.answering import (
     CompareAnswer,
     ErrorAnswer,
     EvidenceAnswer,

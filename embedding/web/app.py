@@ -34,16 +34,25 @@ from embedding.web.api import (
 )
 from embedding.web.config import WebConfig
 from embedding.web.exploring import exploring_routes
-from embedding.web.feed import FEED, feed_routes
+from embedding.web.feed import feed_routes
 from embedding.web.filters import FilterError
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.headlines import Headlines, HeadlineStore
-from embedding.web.live import Stream
-from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
+from embedding.web.links import FEED
+from embedding.web.login import (
+    Login,
+    LoginRequiredError,
+    TokenAccess,
+    TokenGuard,
+    TooManyError,
+    bears_token,
+    ensure_token,
+    local_path,
+    read_form,
+)
 from embedding.web.pages import computing, error_page, page_routes
-from embedding.web.site import STATIC_TYPES, Site
+from embedding.web.site import STATIC_TYPES, Site, Stream
 from embedding.web.teampage import team_routes
-from embedding.web.token_access import TokenAccess, TokenGuard, TooManyError, bears_token
 from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, accounts
 
 log = logging.getLogger(__name__)

@@ -22,9 +22,9 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import formats
 from embedding.web.answering import Reading
 from embedding.web.findings import story_sentences
+from embedding.web.links import FEED
 from embedding.web.site import Site
 
-FEED = "/feed.atom"
 WINDOWS, ENTRIES = 60, 100
 """Windows that are looked at, newest first, and entries at most."""
 _ATOM = "http://www.w3.org/2005/Atom"

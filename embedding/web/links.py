@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.stories import LOOKED_FOR
 
+FEED = "/feed.atom"
 _LONGEST = 6000
 
 

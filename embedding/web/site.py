@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
+import httpx
 from fastapi import Depends, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
@@ -19,6 +20,7 @@ from starlette.responses import HTMLResponse
 from embedding.ask.answers import Answers
 from embedding.ask.reader import Reader, label_of
 from embedding.kernel.errors import SnapshotError
+from embedding.trends.recent import Fresh
 from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
 from embedding.web.answering import ProgramAnswers, Reading, absolute
@@ -26,7 +28,6 @@ from embedding.web.config import WebConfig
 from embedding.web.filters import FILTER_NAMES, FilterError, PageFilter
 from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
-from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose, unit_shown
 from embedding.web.tokens import ANALYST, READER, allows
@@ -268,3 +269,63 @@ def _other(request: Request) -> list[tuple[str, str]]:
 def _with_language(request: Request, language: str) -> str:
     kept = [(k, v) for k, v in request.query_params.multi_items() if k not in {"lang", "next"}]
     return "?" + urlencode([*kept, ("lang", language)])
+
+
+KEPT_S = 2.0
+
+
+class Stream:
+    """Asks `/status`, at most every two seconds."""
+
+    def __init__(self, url: str | None, timeout_s: float = 1.5) -> None:
+        self._url = url
+        self._timeout = timeout_s
+        self._kept: Fresh[dict[str, Any]] = Fresh(KEPT_S)
+
+    def read(self) -> dict[str, Any]:
+        """`{"state": "off" | "unreachable" | "live", …}`, never raises."""
+        url = self._url
+        return {"state": "off"} if url is None else self._kept.get(lambda: self._ask(url))
+
+    def _ask(self, url: str) -> dict[str, Any]:
+        try:
+            # The server is on this machine or network: a proxy of the environment must not see it.
+            with httpx.Client(timeout=self._timeout, trust_env=False) as client:
+                answer = client.get(url)
+            answer.raise_for_status()
+            return summary(answer.json())
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, AttributeError):
+            return {"state": "unreachable"}
+
+
+def summary(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of the panel; what the server does not say is None."""
+    lag = status.get("lag") or {}
+    sources = status.get("sources") or {}
+    windows = status.get("windows") or {}
+    return {
+        "state": "live",
+        "words_per_second": _number(status.get("words_per_second")),
+        "lag_p50_s": _number(lag.get("p50_s")),
+        "lag_p95_s": _number(lag.get("p95_s")),
+        "documents": _number(status.get("documents")),
+        "watermark": status.get("watermark"),
+        "nodes": len(status.get("nodes") or {}),
+        "snapshots": sum(1 for one in windows.values() if one.get("snapshot")),
+        "sources": [
+            {
+                "source": str(name),
+                "documents": _number(figures.get("documents")),
+                "idle_s": _number(figures.get("idle_s")),
+                "lag_p50_s": _number(figures.get("lag_p50_s")),
+            }
+            for name, figures in sorted(sources.items())
+        ],
+        "faults": status.get("faults") or {},
+    }
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return None

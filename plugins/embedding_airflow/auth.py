@@ -30,9 +30,8 @@ from starlette.responses import RedirectResponse, Response
 from embedding.ask.answers import Answers
 from embedding.settings import load_settings, platform_login
 from embedding.web.headers import SecurityHeaders
-from embedding.web.live import Stream
 from embedding.web.login import Tries, read_form
-from embedding.web.site import STATIC_TYPES, Site
+from embedding.web.site import STATIC_TYPES, Site, Stream
 from embedding.web.tokens import AccessTokens, accounts
 from embedding_airflow.environment import USER
 from embedding_airflow.roles import AIRFLOW_ROLES

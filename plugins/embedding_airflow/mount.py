@@ -86,7 +86,7 @@ class GuardedPage:
 
 
 def _bears_token(scope: Scope) -> bool:
-    from embedding.web.token_access import bears_token
+    from embedding.web.login import bears_token
 
     return bears_token(scope)
 

@@ -26,11 +26,11 @@ from backup.conftest import (
     serving_home,
     tree,
 )
-from embedding.backup import collecting, repositories, restoring, writing
+from embedding.backup import collecting, repositories, restoring
+from embedding.backup.collecting import back_up
 from embedding.backup.manifest import BACKUP_MANIFEST, UNFINISHED, parse_backup
 from embedding.backup.restoring import restore
 from embedding.backup.staging import STAGE
-from embedding.backup.writing import back_up
 from embedding.cli import app
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, UnavailableError
@@ -195,14 +195,14 @@ def test_a_backup_that_was_killed_leaves_no_copy_in_the_home_for_long(running, t
 def test_two_at_once_are_refused(running, tmp_path):
     settings, _, _ = running
     inside, go = threading.Event(), threading.Event()
-    real = writing.collect
+    real = collecting.collect
 
     def waits(*arguments):
         inside.set()
         assert go.wait(60)
         return real(*arguments)
 
-    with patch.object(writing, "collect", waits):
+    with patch.object(collecting, "collect", waits):
         first = threading.Thread(target=back_up, args=(settings, str(tmp_path / "one")))
         first.start()
         assert inside.wait(60)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from crawlkills import MODEL, NODES, Crawl, documents
+from embedding.backup.collecting import back_up
 from embedding.backup.restoring import restore
-from embedding.backup.writing import back_up
 from embedding.settings import PathsConfig, Settings
 from yeoron_simweb.testing import running
 

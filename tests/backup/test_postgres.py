@@ -8,8 +8,8 @@ from pydantic import SecretStr
 
 from backup.conftest import AT, home_settings
 from embedding.backup import databases
+from embedding.backup.collecting import back_up
 from embedding.backup.restoring import restore
-from embedding.backup.writing import back_up
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
 from embedding.settings import Settings

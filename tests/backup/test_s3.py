@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from backup.conftest import home_settings, tree
+from embedding.backup.collecting import back_up
 from embedding.backup.manifest import UNFINISHED
 from embedding.backup.repositories import ObjectRepository, open_repository
 from embedding.backup.restoring import restore
-from embedding.backup.writing import back_up
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, SnapshotError
 from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from backup.conftest import WORDS, Pusher, fill_stores, home_settings, tree
 from embedding.backup import collecting
+from embedding.backup.collecting import back_up
 from embedding.backup.manifest import BACKUP_MANIFEST, parse_backup
 from embedding.backup.restoring import restore
-from embedding.backup.writing import back_up
 from embedding.cli import app
 from embedding.forgetting import ErasureRequest, forget
 from embedding.kernel.errors import ConfigError, UnavailableError

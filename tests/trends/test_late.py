@@ -14,7 +14,7 @@ import pytest
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.findings import word_change
-from embedding.trends.late import just_short
+from embedding.trends.moved import just_short
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
 from embedding.trends.table import ranking_csv, ranking_json

@@ -14,7 +14,7 @@ from embedding.kernel.records import SnapshotRef, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage, table
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
+from embedding.trends.material import lineage
 from embedding.trends.plain import to_plain
 from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, TrendReport

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from unguarded import unguarded
 
 from embedding.trends.rows import RANKINGS
-from embedding.web.live import Stream, summary
+from embedding.web.site import Stream, summary
 
 STATUS = {
     "words_per_second": 1234.5,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from embedding.evaluation.analogy import analogy
-from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
+from embedding.evaluation.lookup import NearestRows
 from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray

@@ -13,8 +13,8 @@ import pytest
 from named import LEARNT, QUICK, named
 from threads import fleet, sharded
 
-from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
+from embedding.evaluation.lookup import NearestRows
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
