@@ -53,7 +53,7 @@ class Bare(RowWriter):
     def rows(self, words: Sequence[str], values: Sequence[dict[str, Any]]) -> list[TrendRow]:
         found = counts_of(words, self._material.now, self._material.past[-1])
         return [
-            TrendRow(word=w, **vars(counts), **each, neighbours=(), neighbours_before=(), series=())
+            TrendRow(word=w, **counts, **each, neighbours=(), neighbours_before=(), series=())
             for w, counts, each in zip(words, found, values, strict=True)
         ]
 

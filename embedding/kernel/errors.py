@@ -38,6 +38,14 @@ class InputError(YeoronError):
     exit_code = 2
 
 
+class KeyedError(InputError):
+    """An input that the page refuses; `key` is the text of the page that says why."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
 class SnapshotError(InputError):
     """A snapshot is missing, incomplete, or fails its checksum."""
 

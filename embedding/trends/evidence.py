@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,23 +22,8 @@ LEAST_ALIKE = 20
 """Documents of a window below which their words do not say how a word is used in it."""
 
 
-@dataclass(frozen=True)
-class Counts:
-    """What two windows hold of one word."""
-
-    count_before: int
-    count: int
-    documents_before: int
-    documents: int
-    authors_before: int | None
-    authors: int | None
-    rate_before: float
-    rate: float
-    sources: tuple[SourceRate, ...]
-
-
-def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[Counts]:
-    """The counts of each word in two windows."""
+def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[dict[str, Any]]:
+    """Fields of a TrendRow that say how often each word was counted in two windows."""
     sources = tuple(sorted({*now.sources, *before.sources}))
     count1, held1 = now.take(words, sources)
     count0, held0 = before.take(words, sources)
@@ -45,17 +31,17 @@ def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[C
     rate1, rate0 = now.rate(words), before.rate(words)
     wrote1, wrote0 = (each.authors_of(words) for each in (now, before))
     return [
-        Counts(
-            count_before=int(count0[at].sum()),
-            count=int(count1[at].sum()),
-            documents_before=int(held0[at].sum()),
-            documents=int(held1[at].sum()),
-            authors_before=wrote0[at],
-            authors=wrote1[at],
-            rate_before=float(rate0[at]),
-            rate=float(rate1[at]),
-            sources=_by_source(sources, held0[at], held1[at], read0, read1),
-        )
+        {
+            "count_before": int(count0[at].sum()),
+            "count": int(count1[at].sum()),
+            "documents_before": int(held0[at].sum()),
+            "documents": int(held1[at].sum()),
+            "authors_before": wrote0[at],
+            "authors": wrote1[at],
+            "rate_before": float(rate0[at]),
+            "rate": float(rate1[at]),
+            "sources": _by_source(sources, held0[at], held1[at], read0, read1),
+        }
         for at in range(len(words))
     ]
 
@@ -175,9 +161,9 @@ class RowWriter:
         )
         return [
             {
-                **vars(all_of),
-                "documents_deduplicated_before": distinct.documents_before,
-                "documents_deduplicated": distinct.documents,
+                **all_of,
+                "documents_deduplicated_before": distinct["documents_before"],
+                "documents_deduplicated": distinct["documents"],
             }
             for all_of, distinct in zip(whole, once, strict=True)
         ]

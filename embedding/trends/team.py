@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from embedding.kernel.durable import replaced
-from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.errors import KeyedError, SnapshotError
 from embedding.trends.notifying import NotifyConfig, ReportFormat
 from embedding.trends.plain import from_plain
 
@@ -29,14 +29,6 @@ MOST_NOTES = 2_000
 REPORT_FORMATS = tuple(one for one in get_args(ReportFormat) if one != "none")
 NOTE_KINDS = ("word", "window")
 """What a note may be about."""
-
-
-class TeamError(InputError):
-    """What cannot be kept; `key` is the text of the page that says why."""
-
-    def __init__(self, key: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.key = key
 
 
 @dataclass(frozen=True)
@@ -103,13 +95,13 @@ class TeamStore:
         return shared
 
     def watch(self, word: str, who: str, *, alert: bool) -> None:
-        """Put a word on the list, or set its alert; raises TeamError."""
+        """Put a word on the list, or set its alert; raises KeyedError."""
         word, who = _plain(word, LONGEST_SHARED_WORD, "team_word"), _name(who)
 
         def change(shared: TeamShared) -> TeamShared:
             others = tuple(one for one in shared.words if one.word != word)
             if len(others) >= MOST_SHARED_WORDS:
-                raise TeamError(
+                raise KeyedError(
                     "team_full", f"the list holds {MOST_SHARED_WORDS} words, which is all."
                 )
             return replace(shared, words=(*others, WatchedWord(word, alert, who, _now())))
@@ -124,21 +116,21 @@ class TeamStore:
         )
 
     def note(self, kind: str, about: str, text: str, who: str) -> None:
-        """Add a note; raises TeamError."""
+        """Add a note; raises KeyedError."""
         if kind not in NOTE_KINDS:
-            raise TeamError(
+            raise KeyedError(
                 "bad_address", f"kind {kind[:20]!r}: {', '.join(NOTE_KINDS)} are accepted."
             )
         about, who = _plain(about, LONGEST_SHARED_WORD, "team_word"), _name(who)
         text = _lines(text)
         if not text:
-            raise TeamError("note_empty", "a note needs a text.")
+            raise KeyedError("note_empty", "a note needs a text.")
         if len(text) > LONGEST_NOTE:
-            raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
+            raise KeyedError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
 
         def change(shared: TeamShared) -> TeamShared:
             if len(shared.notes) >= MOST_NOTES:
-                raise TeamError("team_full", f"there are {MOST_NOTES} notes, which is all.")
+                raise KeyedError("team_full", f"there are {MOST_NOTES} notes, which is all.")
             made = TeamNote(secrets.token_hex(8), kind, about, text, who, _now())
             return replace(shared, notes=(*shared.notes, made))
 
@@ -153,10 +145,10 @@ class TeamStore:
         self._change(lambda shared: replace(shared, notes=tuple(filter(kept, shared.notes))))
 
     def mail_report(self, format: str, language: str, who: str) -> None:
-        """Have the report of each window mailed, or none (format `none`); raises TeamError."""
+        """Have the report of each window mailed, or none (format `none`); raises KeyedError."""
         if format not in (*REPORT_FORMATS, "none"):
             accepted = ", ".join(REPORT_FORMATS)
-            raise TeamError("bad_address", f"format {format[:20]!r}: {accepted} are accepted.")
+            raise KeyedError("bad_address", f"format {format[:20]!r}: {accepted} are accepted.")
         chosen = None
         if format != "none":
             chosen = MailedReport(format, language, _name(who), _now())
@@ -209,7 +201,7 @@ def _name(who: str) -> str:
 def _plain(text: str, longest: int, key: str) -> str:
     found = " ".join(_printable(text).split())
     if not found or len(found) > longest:
-        raise TeamError(key, f"between 1 and {longest} characters are accepted.")
+        raise KeyedError(key, f"between 1 and {longest} characters are accepted.")
     return found
 
 

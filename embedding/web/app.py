@@ -21,8 +21,8 @@ from embedding import __version__
 from embedding.ask.answers import Answers
 from embedding.ask.reader import LaterError
 from embedding.crawl.config import CrawlConfig
-from embedding.kernel.errors import InputError, SnapshotError, YeoronError
-from embedding.trends.team import TeamError, TeamStore
+from embedding.kernel.errors import InputError, KeyedError, SnapshotError, YeoronError
+from embedding.trends.team import TeamStore
 from embedding.web.api import (
     PREFIXES,
     api_routes,
@@ -35,7 +35,6 @@ from embedding.web.api import (
 from embedding.web.config import WebConfig
 from embedding.web.exploring import exploring_routes
 from embedding.web.feed import feed_routes
-from embedding.web.filters import FilterError
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.headlines import Headlines, HeadlineStore
 from embedding.web.links import FEED
@@ -251,7 +250,7 @@ def _errors(app: FastAPI, site: Site) -> None:
         if isinstance(error, RoleError):
             return answer(request, 403, f"needs_{error.needed}", str(error))
         if isinstance(error, InputError):
-            key = error.key if isinstance(error, FilterError | TeamError) else "bad_address"
+            key = error.key if isinstance(error, KeyedError) else "bad_address"
             return answer(request, 400, key, str(error))
         return answer(request, 500, "server_error", str(error))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import KeyedError
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.contrast import Disagreement
 from embedding.trends.history import HistoryPoint, WordHistory, totals_of
@@ -26,14 +26,6 @@ FILTER_NAMES = ("from", "to", "source", "topic")
 MOST_CHOSEN_SOURCES = 50
 LONGEST_CHOICE = 200
 """Characters of a source's name or a topic."""
-
-
-class FilterError(InputError):
-    """A filter that cannot be used; `key` is the text that says why."""
-
-    def __init__(self, key: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.key = key
 
 
 @dataclass(frozen=True)
@@ -51,17 +43,17 @@ class PageFilter:
 
     @classmethod
     def of(cls, params: QueryParams) -> PageFilter:
-        """The filter of an address; raises FilterError."""
+        """The filter of an address; raises KeyedError."""
         first, last = _day(params, "from"), _day(params, "to")
         if first is not None and last is not None and first > last:
-            raise FilterError("filter_order", f"from {first} lies after to {last}.")
+            raise KeyedError("filter_order", f"from {first} lies after to {last}.")
         named = [one.strip() for one in params.getlist("source") if one.strip()]
         sources = tuple(dict.fromkeys(named))
         topic = params.get("topic", "").strip()
         if len(sources) > MOST_CHOSEN_SOURCES or any(
             len(one) > LONGEST_CHOICE for one in (*sources, topic)
         ):
-            raise FilterError(
+            raise KeyedError(
                 "filter_long",
                 f"a filter takes at most {MOST_CHOSEN_SOURCES} sources, and names of "
                 f"{LONGEST_CHOICE} characters.",
@@ -202,6 +194,6 @@ def _day(params: QueryParams, name: str) -> date | None:
     try:
         return date.fromisoformat(given)
     except ValueError:
-        raise FilterError(
+        raise KeyedError(
             "filter_day", f"{name} {given[:40]!r}: a day such as 2020-03-31 is accepted."
         ) from None

@@ -19,13 +19,13 @@ from starlette.responses import HTMLResponse
 
 from embedding.ask.answers import Answers
 from embedding.ask.reader import Reader, label_of
-from embedding.kernel.errors import SnapshotError
+from embedding.kernel.errors import KeyedError, SnapshotError
 from embedding.trends.recent import Fresh
 from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
 from embedding.web.answering import ProgramAnswers, Reading, absolute
 from embedding.web.config import WebConfig
-from embedding.web.filters import FILTER_NAMES, FilterError, PageFilter
+from embedding.web.filters import FILTER_NAMES, PageFilter
 from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.login import Login
@@ -129,7 +129,7 @@ class Site:
         return PagePaths(root, self.version, self._usable(request).pairs)
 
     def filter(self, request: Request) -> PageFilter:
-        """What this request asks to see alone; raises FilterError."""
+        """What this request asks to see alone; raises KeyedError."""
         return PageFilter.of(request.query_params)
 
     @staticmethod
@@ -157,7 +157,7 @@ class Site:
         """The same, with nothing left out where it cannot be used: its error has links, too."""
         try:
             return PageFilter.of(request.query_params)
-        except FilterError:
+        except KeyedError:
             return PageFilter()
 
     def _whole(self, request: Request, t: PageText) -> str:

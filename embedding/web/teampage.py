@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from embedding.kernel.errors import KeyedError
 from embedding.trends.team import (
     LONGEST_NAME,
     LONGEST_NOTE,
     REPORT_FORMATS,
-    TeamError,
     TeamStore,
 )
 from embedding.web.exploring import watch_lines
@@ -30,18 +30,18 @@ LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
 async def read_posted(request: Request) -> dict[str, str]:
     """The fields of a form that a page of this application sent.
 
-    Raises HTTPException 403 for one that another site had sent, TeamError for one that is too long
+    Raises HTTPException 403 for one that another site had sent, KeyedError for one that is too long
     or no text.
     """
     if not _from_here(request):
         raise HTTPException(403, "the form came from another site.")
     body = await read_body(request, LARGEST_TEAM_FORM)
     if body is None:
-        raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
+        raise KeyedError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
     except ValueError:
-        raise TeamError("bad_address", "the form is no text in UTF-8.") from None
+        raise KeyedError("bad_address", "the form is no text in UTF-8.") from None
     return {name: values[0] for name, values in fields.items()}
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from embedding.kernel.errors import SnapshotError
+from embedding.kernel.errors import KeyedError, SnapshotError
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.team import (
     LONGEST_NOTE,
     MOST_SHARED_WORDS,
-    TeamError,
     TeamShared,
     TeamStore,
     with_team,
@@ -71,7 +70,7 @@ def test_a_named_person_removes_their_own_notes_alone(team: TeamStore) -> None:
 def test_what_cannot_be_kept_is_named_and_changes_nothing(
     team: TeamStore, kind: str, about: str, text: str, who: str, key: str
 ) -> None:
-    with pytest.raises(TeamError) as error:
+    with pytest.raises(KeyedError) as error:
         team.note(kind, about, text, who)
     assert error.value.key == key
     assert not team.path.exists()
@@ -83,7 +82,7 @@ def test_the_list_has_an_end(team: TeamStore) -> None:
     ]
     team.path.parent.mkdir(parents=True)
     team.path.write_text(json.dumps({"words": words, "notes": []}))
-    with pytest.raises(TeamError, match="200 words"):
+    with pytest.raises(KeyedError, match="200 words"):
         team.watch("하나 더", "가람", alert=False)
     team.watch("말3", "가람", alert=True)
 
@@ -110,7 +109,7 @@ def test_the_report_of_each_window_is_mailed_as_the_team_says(team: TeamStore) -
     team.erase("코로나")
     assert team.read().report.who == "가람", "what else changes leaves it"
     for given in ({"format": "exe", "who": "가람"}, {"format": "pdf", "who": ""}):
-        with pytest.raises(TeamError):
+        with pytest.raises(KeyedError):
             team.mail_report(language="ko", **given)
     team.mail_report("none", "ko", "")
     assert team.read().report is None

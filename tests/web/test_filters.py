@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from starlette.datastructures import QueryParams
 
-from embedding.web.filters import FilterError, PageFilter
+from embedding.kernel.errors import KeyedError
+from embedding.web.filters import PageFilter
 
 
 def of(query: str) -> PageFilter:
@@ -42,7 +43,7 @@ def test_an_address_is_a_filter_and_a_filter_an_address() -> None:
     ],
 )
 def test_what_cannot_be_used_is_named(query: str, key: str, client) -> None:
-    with pytest.raises(FilterError) as error:
+    with pytest.raises(KeyedError) as error:
         of(query)
     assert error.value.key == key
     for path in ("/", "/word/코로나", "/watch", "/compare?a=코로나&b=마스크"):
