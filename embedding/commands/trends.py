@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -461,13 +461,7 @@ def print_all(report: TrendReport, *, as_json: bool, as_csv: bool) -> None:
     from embedding.trends.scoretable import COLUMNS
 
     refuse_nothing(report)
-    rows = scores_in(report).rows()
-    if as_json:
-        _write_json(report, rows)
-    elif as_csv:
-        _write_csv(COLUMNS, rows)
-    else:
-        _write_lines(report, rows)
+    _write(report, COLUMNS, scores_in(report).rows(), as_json, as_csv)
 
 
 def print_named(
@@ -489,12 +483,7 @@ def print_named(
     rows = [
         {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in words
     ]
-    if as_json:
-        _write_json(report, rows)
-    elif as_csv:
-        _write_csv((*COLUMNS, REASON), rows)
-    else:
-        _write_lines(report, rows)
+    _write(report, (*COLUMNS, REASON), rows, as_json, as_csv)
 
 
 def scores_in(report: TrendReport) -> WordScores:
@@ -504,57 +493,52 @@ def scores_in(report: TrendReport) -> WordScores:
     return report.scores
 
 
-def _write_json(report: TrendReport, rows: Iterable[Mapping[str, Any]]) -> None:
-    """One JSON object, a line for each row, written as they come."""
+def _write(
+    report: TrendReport,
+    columns: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """A line for each row, written as they come: a hundred thousand would have to be held whole."""
     from embedding.trends.plain import to_plain
+    from embedding.trends.table import csv_cell, ranking_title
 
-    head = {
-        "snapshot": report.snapshot,
-        "compared_with": report.compared_with,
-        "notes": report.notes,
-        "ranking": "moved",
-    }
-    text = json.dumps(to_plain(head), ensure_ascii=False, sort_keys=True)
-    sys.stdout.write(text[:-1] + ', "rows": [')
-    for at, row in enumerate(rows):
-        line = json.dumps(row, ensure_ascii=False, sort_keys=True)
-        sys.stdout.write(("," if at else "") + "\n" + line)
-    sys.stdout.write("\n]}\n")
-
-
-def _write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    from embedding.trends.table import csv_cell
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([csv_cell(row[column]) for column in columns] for row in rows)
-
-
-def _write_lines(report: TrendReport, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Plain lines: a table of a hundred thousand words would have to be held whole."""
-    before = report.compared_with.label if report.compared_with else "nothing"
-    sys.stdout.write(f"moved · {report.snapshot.label} against {before}\n")
-    titles = {name: name for name in ("rank", "z", "q", "shift", "word")}
-    sys.stdout.write(_LINE.format(**titles, counts="mentions") + "\n")
-    sys.stdout.writelines(_lines(rows))
+    if as_json:
+        head = {
+            "snapshot": report.snapshot,
+            "compared_with": report.compared_with,
+            "notes": report.notes,
+            "ranking": "moved",
+        }
+        text = json.dumps(to_plain(head), ensure_ascii=False, sort_keys=True)
+        sys.stdout.write(text[:-1] + ', "rows": [')
+        for at, row in enumerate(rows):
+            line = json.dumps(row, ensure_ascii=False, sort_keys=True)
+            sys.stdout.write(("," if at else "") + "\n" + line)
+        sys.stdout.write("\n]}\n")
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([csv_cell(row[column]) for column in columns] for row in rows)
+    else:
+        titles = {name: name for name in ("rank", "z", "q", "shift", "word")}
+        sys.stdout.write(ranking_title(report, "moved") + "\n")
+        sys.stdout.write(_LINE.format(**titles, counts="mentions") + "\n")
+        sys.stdout.writelines(_line(row) + "\n" for row in rows)
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        if row.get(REASON) is not None:
-            yield f"{'–':>7} {row['word']}: {row[REASON]}\n"
-            continue
-        yield (
-            _LINE.format(
-                rank=row["rank"],
-                z=f"{row['z']:.1f}",
-                q=f"{row['q']:.2g}",
-                shift="–" if row["shift"] is None else f"{row['shift']:.2f}",
-                counts=f"{row['count_before']:,} → {row['count']:,}",
-                word=row["word"] + (" *" if row["significant"] else ""),
-            )
-            + "\n"
-        )
+def _line(row: Mapping[str, Any]) -> str:
+    if row.get(REASON) is not None:
+        return f"{'–':>7} {row['word']}: {row[REASON]}"
+    return _LINE.format(
+        rank=row["rank"],
+        z=f"{row['z']:.1f}",
+        q=f"{row['q']:.2g}",
+        shift="–" if row["shift"] is None else f"{row['shift']:.2f}",
+        counts=f"{row['count_before']:,} → {row['count']:,}",
+        word=row["word"] + (" *" if row["significant"] else ""),
+    )
 
 
 def named_report(

@@ -62,7 +62,11 @@ def evaluate_snapshot(
         metrics["bias"] = worst[1]
     skipped: list[str] = []
     if gold:
-        vectors = _at_gpu(snapshot.vectors) if gpu else snapshot.vectors
+        vectors: FloatArray | DeviceArray = snapshot.vectors
+        if gpu:
+            import torch
+
+            vectors = torch.tensor(vectors, device="cuda")
         for path in gold:
             try:
                 metrics.update(_judge(vectors, snapshot, path))
@@ -76,12 +80,6 @@ def evaluate_snapshot(
     }
     finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
     return SnapshotEvaluation(finite, tables, tuple(skipped))
-
-
-def _at_gpu(vectors: FloatArray) -> DeviceArray:
-    import torch
-
-    return torch.tensor(vectors, device="cuda")
 
 
 def _size(snapshot: Snapshot) -> dict[str, float]:

@@ -63,7 +63,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _pairs(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[str, str, float]]:
     found = 0
     for at, (number, line) in enumerate(lines):
-        cells = _cells(line)
+        divided = next((line.split(one) for one in "\t," if one in line), line.split())
+        cells = [cell.strip() for cell in divided]
         score = _number(cells[-1])
         if at == 0 and score is None and len(cells) >= 3:
             continue
@@ -74,13 +75,6 @@ def _pairs(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[str, str,
         yield cells[0], cells[1], score
     if not found:
         raise InputError(f"gold file {path}: it holds no pair; accepted are {_PAIR_COLUMNS}.")
-
-
-def _cells(line: str) -> list[str]:
-    for separator in ("\t", ","):
-        if separator in line:
-            return [cell.strip() for cell in line.split(separator)]
-    return line.split()
 
 
 def _number(cell: str) -> float | None:

@@ -139,7 +139,13 @@ def word_history(
     parts = parts_of(word, last.phrases)
     by_vectors = [one for one in near if one.alike and alike.of(one.snapshot) is None]
     if by_vectors:
-        notes = [*notes, _by_vectors([one.snapshot.manifest.window.label for one in by_vectors])]
+        labels = ", ".join(one.snapshot.manifest.window.label for one in by_vectors)
+        sentence = (
+            f"{labels}: how words were used is not known (the window was cut without it, or "
+            "server.usage is off), so neighbours are words with the nearest vectors, which "
+            "remember the windows before."
+        )
+        notes = [*notes, Note("nearest_vectors", sentence)]
     if last.unreadable is not None:
         label = last.manifest.window.label
         sentence = f"{label}: {last.unreadable} Nearest words are not shown."
@@ -223,15 +229,6 @@ def _point(
         ),
         by_use=nearby.by_use,
     )
-
-
-def _by_vectors(labels: Sequence[str]) -> Note:
-    sentence = (
-        f"{', '.join(labels)}: how words were used is not known (the window was cut without it, or "
-        "server.usage is off), so neighbours are words with the nearest vectors, which remember "
-        "the windows before."
-    )
-    return Note("nearest_vectors", sentence)
 
 
 def _sources(snapshot: Snapshot, word: str, later: Sequence[Snapshot]) -> tuple[SourceUse, ...]:

@@ -21,8 +21,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embedding.trends.significance import TestArray
-
 FAMILIES = {"moved": "moved", "born": "born", "risen": "emergence", "fallen": "emergence"}
 """The sequence of tests that each ranking is of, by the names of `TrendReport.ranked`."""
 _SUM = 12.6451
@@ -44,7 +42,9 @@ class OnlineTests:
     def next(self, alpha: float) -> OnlineTests:
         """The window behind it, before it is known whether it calls any."""
         t = self.windows + 1
-        shares = _shares(t - np.array((0, *self.called), dtype=np.float64))
+        since = t - np.array((0, *self.called), dtype=np.float64)
+        # γ of each.
+        shares = np.log(np.maximum(since, 2.0)) / (since * np.exp(np.sqrt(np.log(since)))) / _SUM
         level = alpha / 2 * shares[:2].sum() + alpha * shares[2:].sum()
         return OnlineTests(t, self.called, float(level))
 
@@ -61,9 +61,3 @@ def in_one_window(alpha: float) -> dict[str, OnlineTests]:
 def limits_of(tested: Mapping[str, OnlineTests]) -> dict[str, float]:
     """q up to which words are called, by family."""
     return {family: one.level for family, one in tested.items()}
-
-
-def _shares(t: TestArray) -> TestArray:
-    """γ_t, float64 of any shape."""
-    found: TestArray = np.log(np.maximum(t, 2.0)) / (t * np.exp(np.sqrt(np.log(t)))) / _SUM
-    return found

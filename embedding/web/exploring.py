@@ -359,7 +359,10 @@ def _sources(
         return site.render(request, "empty.html", broken=site.reader.listing().broken)
     manifest = site.reader.open(id).manifest
     names = sorted(manifest.documents, key=lambda name: (-manifest.documents[name], name))
-    chosen = _two(names, a, b)
+    # Of two that are not named the largest.
+    first = a or next((name for name in names if name != b), "")
+    second = b or next((name for name in names if name != first), "")
+    chosen = [name for name in (first, second) if name]
     found, sentence = None, ""
     if len(chosen) == 2:
         sentence = _unfit(names, chosen, site.words(request))
@@ -386,13 +389,6 @@ def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
         return t("sources_same")
     unknown = [name for name in chosen if name not in names]
     return t("sources_unknown", source=formats.short_word(unknown[0])) if unknown else ""
-
-
-def _two(names: Sequence[str], a: str, b: str) -> list[str]:
-    """The sources asked for; the two largest where none are."""
-    first = a or next((name for name in names if name != b), "")
-    second = b or next((name for name in names if name != first), "")
-    return [name for name in (first, second) if name]
 
 
 @exploring_routes.get("/map")

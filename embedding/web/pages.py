@@ -78,19 +78,15 @@ def timeline(refs: Sequence[SnapshotRef], shown: str, report_of: ReportOf) -> Wi
     ids = [ref.id for ref in refs]
     at = ids.index(shown) if shown in ids else len(ids) - 1
     end = min(len(refs), max(at + 1 + _SHOWN // 2, _SHOWN))
+    found = last_with_findings(refs[: max(0, at)], report_of)
+    last = None if found is None else refs[ids.index(found.snapshot.id)]
     line = [_stop(report_of, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
     return WindowTimeline(
         line=tuple(line),
         previous=_stop(report_of, refs[at - 1], shown) if at > 0 else None,
         next=_stop(report_of, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
-        last=_last(report_of, refs[: max(0, at)]),
+        last=None if last is None else _stop(report_of, last, ""),
     )
-
-
-def _last(report_of: ReportOf, before: Sequence[SnapshotRef]) -> TimelineStop | None:
-    known = {ref.id: ref for ref in before}
-    found = last_with_findings(before, report_of)
-    return None if found is None else _stop(report_of, known[found.snapshot.id], "")
 
 
 def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:

@@ -47,7 +47,9 @@ class GuardedPage:
         if self._guard is None:
             async with self._lock:
                 self._guard = self._guard or self._build_guard()
-        if _bears_token(scope):
+        from embedding.web.login import bears_token
+
+        if bears_token(scope):
             # The page checks its own tokens; what they open is read only.
             await (await self.page())(scope, receive, send)
         else:
@@ -83,12 +85,6 @@ class GuardedPage:
         )
         app.add_exception_handler(401, _to_login)  # type: ignore[arg-type]
         return app
-
-
-def _bears_token(scope: Scope) -> bool:
-    from embedding.web.login import bears_token
-
-    return bears_token(scope)
 
 
 async def _to_login(request: Request, error: HTTPException) -> Response:

@@ -166,13 +166,6 @@ def training_params() -> dict[str, Param]:
             title="Dimensions",
             description="Length of the word vectors; one run for each.",
         ),
-        **_training_size(),
-    }
-
-
-def _training_size() -> dict[str, Param]:
-    """What all settings of a comparison share."""
-    return {
         "nodes": Param(
             2,
             type="integer",

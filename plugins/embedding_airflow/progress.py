@@ -100,7 +100,11 @@ def judge(
         waiting=tuple(waiting),
         errors=_errors(status, (*idle, *waiting)),
         alarms=standing(status, target.sources),
-        behind={n: str(sources[n]["published_at"]) for n in waiting if _dated(sources.get(n))},
+        behind={
+            name: str(at)
+            for name in waiting
+            if (at := (sources.get(name) or {}).get("published_at"))
+        },
         documents=documents,
         tokens=tokens,
     )
@@ -181,10 +185,6 @@ def standing(
         name: {key: str(alarms[name].get(key, "")) for key in ("event", "since", "sentence")}
         for name in names
     }
-
-
-def _dated(entry: Mapping[str, Any] | None) -> bool:
-    return bool(entry and entry.get("published_at"))
 
 
 def _seconds(value: Any) -> float:
