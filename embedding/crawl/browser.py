@@ -253,7 +253,6 @@ class BrowserPool:
 
     @asynccontextmanager
     async def _place(self, *, alone: bool) -> AsyncIterator[None]:
-        """A place in a browser that is not worn out."""
         if self._worn():
             async with self._places.every():
                 if self._worn():

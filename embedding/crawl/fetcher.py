@@ -631,7 +631,6 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _located(error: FetchError, url: str) -> FetchError:
-    """The same error with the address in its sentence."""
     text = str(error)
     message = text if url in text else f"{url}: {text}"
     return FetchError(error.reason, message, retry_after=error.retry_after, status=error.status)

@@ -851,12 +851,8 @@ class Frontier:
     def known(self, keys: Sequence[str]) -> int:
         return sum(len(self._known(part)) for part in batched(keys, _BATCH))
 
-    def pending(self, source: str) -> int:
-        """Addresses of `source` that are neither done nor given up, fetched ones included."""
-        return self.backlog([source])[source]
-
     def backlog(self, sources: Iterable[str]) -> dict[str, int]:
-        """`pending` of several sources at once."""
+        """By source, addresses that are neither done nor given up, fetched ones included."""
         names = list(sources)
         query = (
             sa.select(URLS.c.source, sa.func.count())

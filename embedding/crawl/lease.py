@@ -390,7 +390,9 @@ class Pool:
         self._shift(now, heartbeat)
         # Only where the pool begins: later a peer that has died would get a seat, and its share of
         # the sources would wait for it instead of going to those that live.
-        if heartbeat.first and not self._anyone(now):
+        others = self.others
+        alive = others.latest > self.config.last_round(now) if others else bool(self.living(now))
+        if heartbeat.first and not alive:
             if self.others is not None:
                 raise IncompleteError
             for peer in heartbeat.peers:
@@ -438,14 +440,6 @@ class Pool:
         for name, lease in self.leases.items():
             if lease.holder is not None:
                 self.leases[name] = replace(lease, until=lease.until + by)
-
-    def _anyone(self, now: float) -> bool:
-        """Whether any node is believed alive."""
-        return (
-            bool(self.living(now))
-            if self.others is None
-            else self.others.latest > self.config.last_round(now)
-        )
 
     def living(self, now: float) -> list[str]:
         """Nodes that were heard of, or are expected."""

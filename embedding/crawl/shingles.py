@@ -51,9 +51,6 @@ class NearDuplicates:
         self._known: dict[int, tuple[str, bytes]] = {}
         self._next = 0
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def seen(self, key: str, sketch: bytes) -> str | None:
         """Key of an earlier document that is nearly the same; else `key` is remembered.
 

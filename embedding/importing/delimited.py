@@ -139,7 +139,6 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
 
 
 def _lines(text: Utf8Text) -> Iterator[str]:
-    """Lines with their ends."""
     rest = b""
     while data := text.read(_BLOCK):
         *whole, rest = (rest + data).split(b"\n")
@@ -268,7 +267,6 @@ def _batches(text: Utf8Text, layout: _Layout, rows: _NumberedRows) -> Iterator[p
 
 
 def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
-    """Whether a record begins inside of a value."""
     values = column.buffers()[2]
     if values is None or b"\n" not in values.to_pybytes():
         return False

@@ -30,7 +30,6 @@ from embedding.importing.readers import (
     RawRecords,
     ReadOptions,
     WrongRecord,
-    check_reader,
     reader_of,
 )
 from embedding.kernel.durable import replaced, sync
@@ -87,11 +86,8 @@ class DateReading:
         except ValueError as error:
             raise ConfigError(f"--timezone {zone}: {error}.") from error
         self._zone, self._form = zone, form
-        if form is not None:
-            self._check(form)
-
-    @staticmethod
-    def _check(form: str) -> None:
+        if form is None:
+            return
         shown = datetime(2024, 12, 31, 23, 59, tzinfo=UTC)
         try:
             back = datetime.strptime(shown.strftime(form), form).date()  # noqa: DTZ007
@@ -588,7 +584,10 @@ class ImportRequest:
         if not self.files:
             raise ConfigError("no file is named; one or more are imported.")
         if self.reader is not None:
-            check_reader(self.reader)
+            try:
+                READERS.check(self.reader)
+            except ValueError as error:
+                raise ConfigError(f"--reader {error}.") from error
         if self.encoding is not None:
             check_encoding(self.encoding)
         _ = self.dates

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.errors import InputError
 from embedding.kernel.registry import Registry
 
 RECORD_FIELDS = ("date", "text", "title", "source", "author")
@@ -132,14 +132,6 @@ def reader_of(path: Path, head: bytes, inner: str = "") -> str:
     raise InputError(
         f"{path}: neither its name nor its beginning says what it is; --reader takes {accepted}."
     )
-
-
-def check_reader(name: str) -> str:
-    """The name itself; ConfigError for one that no reader has."""
-    try:
-        return READERS.check(name)
-    except ValueError as error:
-        raise ConfigError(f"--reader {error}.") from error
 
 
 def in_columns(

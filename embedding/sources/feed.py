@@ -36,34 +36,6 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 """What feedparser raises for some feeds instead of reading what it can."""
 
 
-@SOURCES.register(
-    "feed",
-    SourceTraits(
-        settings=(*COMMON_SETTINGS, *WEB, "links"), noun="a feed", listing=True, discoverable=True
-    ),
-)
-class FeedAdapter:
-    """Lists the entries of one RSS, Atom or JSON feed."""
-
-    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        del pseudonyms  # a listing of articles names no author
-        self.source = source
-        self.complete = False
-
-    @staticmethod
-    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        return read_feed(source, page)
-
-    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """Entries of the feed; nothing when it has not changed."""
-        self.complete = False
-        page = await web.get(self.source.url, accept=_ACCEPT)
-        if page is not None:
-            for reference in (await web.listing(self.source, page)).references:
-                yield reference
-        self.complete = True
-
-
 def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The first `max_items` entries whose address matches; raises FetchError (`parse`)."""
     text = page.text.lstrip()
@@ -73,6 +45,32 @@ def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
     links = re.compile(source.links or "")
     found = (_reference(entry, page.url, links, source.timezone) for entry in entries)
     return ListingPage(tuple(islice((one for one in found if one), source.max_items)))
+
+
+@SOURCES.register(
+    "feed",
+    SourceTraits(
+        settings=(*COMMON_SETTINGS, *WEB, "links"), noun="a feed", listing=True, discoverable=True
+    ),
+)
+class FeedAdapter:
+    """Lists the entries of one RSS, Atom or JSON feed."""
+
+    listing = staticmethod(read_feed)
+
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        del pseudonyms  # a listing of articles names no author
+        self.source = source
+        self.complete = False
+
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
+        """Entries of the feed; nothing when it has not changed."""
+        self.complete = False
+        page = await web.get(self.source.url, accept=_ACCEPT)
+        if page is not None:
+            for reference in (await web.listing(self.source, page)).references:
+                yield reference
+        self.complete = True
 
 
 def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Reference | None:

@@ -34,54 +34,6 @@ def check_selectors(source: SourceConfig) -> None:
             raise ValueError(f"{name}: {text!r} is not a CSS selector ({error})") from error
 
 
-@SOURCES.register(
-    "page",
-    SourceTraits(
-        settings=(
-            *(*COMMON_SETTINGS, *WEB, "links", "pages"),
-            *("items", "link", "title", "time", "next"),
-        ),
-        defaults={"link": LINK_SELECTOR},
-        check=check_selectors,
-        noun="a page that lists articles",
-        listing=True,
-        discoverable=True,
-    ),
-)
-class PageAdapter:
-    """Lists links of a page and of the pages after it, until all links of one are known."""
-
-    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        del pseudonyms  # a listing of articles names no author
-        self.source = source
-        self.complete = False
-
-    @staticmethod
-    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        return read_links(source, page)
-
-    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """References in the order of the listing, page after page."""
-        self.complete = False
-        left = self.source.max_items
-        url: str | None = self.source.url
-        for _ in range(self.source.pages):
-            page = await web.get(url, accept="text/html, */*;q=0.5") if url else None
-            if page is None:
-                break
-            listing = await web.listing(self.source, page)
-            urls = [reference.url for reference in listing.references]
-            # A page without a wanted link says nothing of those behind it.
-            all_known = bool(urls) and web.all_known(urls)
-            for reference in listing.references[:left]:
-                yield reference
-            left -= len(listing.references)
-            url = listing.next
-            if left <= 0 or all_known:
-                break
-        self.complete = True
-
-
 def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The links of a page in its order and the address of the next; FetchError (`parse`).
 
@@ -112,6 +64,52 @@ def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
                 seen.setdefault(link, Reference(link, when, title or own))
     pager = CSSSelector(source.next)(root) if source.next else []
     return ListingPage(tuple(seen.values()), _following(pager, base, page))
+
+
+@SOURCES.register(
+    "page",
+    SourceTraits(
+        settings=(
+            *(*COMMON_SETTINGS, *WEB, "links", "pages"),
+            *("items", "link", "title", "time", "next"),
+        ),
+        defaults={"link": LINK_SELECTOR},
+        check=check_selectors,
+        noun="a page that lists articles",
+        listing=True,
+        discoverable=True,
+    ),
+)
+class PageAdapter:
+    """Lists links of a page and of the pages after it, until all links of one are known."""
+
+    listing = staticmethod(read_links)
+
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        del pseudonyms  # a listing of articles names no author
+        self.source = source
+        self.complete = False
+
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
+        """References in the order of the listing, page after page."""
+        self.complete = False
+        left = self.source.max_items
+        url: str | None = self.source.url
+        for _ in range(self.source.pages):
+            page = await web.get(url, accept="text/html, */*;q=0.5") if url else None
+            if page is None:
+                break
+            listing = await web.listing(self.source, page)
+            urls = [reference.url for reference in listing.references]
+            # A page without a wanted link says nothing of those behind it.
+            all_known = bool(urls) and web.all_known(urls)
+            for reference in listing.references[:left]:
+                yield reference
+            left -= len(listing.references)
+            url = listing.next
+            if left <= 0 or all_known:
+                break
+        self.complete = True
 
 
 def _following(pager: Sequence[html.HtmlElement], base: str, page: FetchedPage) -> str | None:

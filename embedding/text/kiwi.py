@@ -124,9 +124,6 @@ class WordFinder:
         """Bytes held, by reckoning."""
         return self._heard.weight
 
-    def __len__(self) -> int:
-        return len(self._heard)
-
 
 def _in_pieces(tokens: Sequence[Morpheme]) -> bool:
     """Whether a head fell into pieces as an unknown word does: at least one of one syllable, none
@@ -451,9 +448,6 @@ class Readings:
             key = _FIGURES.sub("0", key)
         return key
 
-    def __len__(self) -> int:
-        return len(self._cache)
-
 
 def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
     """The process's one Kiwi (seconds to load, half a gigabyte), made at first use.
@@ -584,7 +578,6 @@ class KiwiTokenizer:
                 known[place] = self._readings.learn(parts[place], shown, analysed)
 
     def _analyse(self, spans: list[list[str]]) -> Iterator[list[Analysed]]:
-        """Analyses of the eojeols of each span by Kiwi."""
         if not spans:
             return
         if self._kiwi is None:

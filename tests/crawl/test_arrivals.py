@@ -57,7 +57,7 @@ async def test_of_equal_texts_in_one_group_the_first_stays(
     asked = [arrivals.resolve(arrival(key, "same")) for key in (a, b)]
     assert await asyncio.gather(*asked) == [None, "duplicate"]
     assert await arrivals.resolve(arrival(c, "same")) == "duplicate", "and in a later one"
-    assert frontier.pending("s") == 1
+    assert frontier.backlog(["s"])["s"] == 1
 
 
 async def test_a_page_that_is_known_by_another_address(

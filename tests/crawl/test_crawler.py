@@ -132,7 +132,9 @@ async def test_oldest_first_with_named_failures_and_no_stall(
     hasty("/a/hang")
     crawler = Crawler([source], config, frontier)
     hung = f"{site.base}/a/hang"
-    await crawl(crawler, lambda _: frontier.known([hung]) == 1 and frontier.pending("s") == 0)
+    await crawl(
+        crawler, lambda _: frontier.known([hung]) == 1 and frontier.backlog(["s"])["s"] == 0
+    )
     report = crawler.report()["s"]
     assert report["documents"] == len(good)
     assert {reason for _, reason in bad.values()} == set(report["errors"])
@@ -163,7 +165,7 @@ async def test_one_article_under_many_addresses_is_one_document(
         lambda _: (
             bool(crawler._runners)
             and frontier.known([f"{simweb}/fault/many/1"]) > 0
-            and frontier.pending("s") == 0
+            and frontier.backlog(["s"])["s"] == 0
         ),
     )
     assert len(found) == 1
@@ -256,7 +258,7 @@ async def test_a_lost_comment_that_is_gone_does_not_stay_pending(
         site.answers["/api"] = answer(ids)
         crawler = Crawler([talk], quick(site.host), frontier)
         await crawl(crawler, lambda found: len(found) == 2, acknowledge=ids == [2, 3])
-        pending = frontier.pending("c")
+        pending = frontier.backlog(["c"])["c"]
         frontier.close()
     assert pending == 0
 

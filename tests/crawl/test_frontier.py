@@ -55,7 +55,7 @@ def test_pending_until_acknowledged(frontier: Frontier) -> None:
         frontier.record([Fetched(key, "s")], [], 11.0)
     assert frontier.backlog(["s", "t"]) == {"s": 2, "t": 0}
     assert frontier.acknowledge(["a", "unknown"], 12.0) == 1
-    assert frontier.pending("s") == 1
+    assert frontier.backlog(["s"])["s"] == 1
     assert claimed(frontier, now=1000.0) == []
 
 
@@ -86,7 +86,7 @@ def test_postponed_keys_wait_and_failed_ones_do_not_come_back(frontier: Frontier
     assert (again.key, again.attempts) == ("a", 2)
     frontier.postpone("a", 51.0, "host_down", counts=False)
     assert frontier.claim("s", 5, 51.0, 10.0)[0].attempts == 2
-    assert frontier.pending("s") == 1
+    assert frontier.backlog(["s"])["s"] == 1
 
 
 def test_released_claims_can_be_taken_at_once(frontier: Frontier) -> None:
@@ -113,7 +113,7 @@ def test_inline_texts_that_vanished_are_given_up(frontier: Frontier) -> None:
     frontier.recover(["s"])
     assert frontier.expire("s", 5.0) == 0
     assert frontier.expire("s", 6.0) == 1
-    assert frontier.pending("s") == 0
+    assert frontier.backlog(["s"])["s"] == 0
 
 
 def test_aliases_are_not_fetched_and_know_their_page(frontier: Frontier) -> None:
@@ -244,7 +244,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        assert self.frontier.pending("s") == len(self.known - self.done)
+        assert self.frontier.backlog(["s"])["s"] == len(self.known - self.done)
 
     def teardown(self) -> None:
         self.frontier.close()
@@ -331,9 +331,9 @@ def test_an_address_that_two_sources_name_is_of_the_source_whose_site_it_is(
     assert frontier.discover("press", rows, 7.0, site=site) == 3
     assert [one.key for one in frontier.claim("press", 9, 8.0, 100.0)] == keys[1:]
     assert frontier.claim("links", 9, 8.0, 100.0) == []
-    assert frontier.pending("links") == 2, "what is being read stays where it is"
+    assert frontier.backlog(["links"])["links"] == 2, "what is being read stays where it is"
     assert frontier.discover("links", rows, 9.0, site=links) == 0
-    assert frontier.pending("press") == 3
+    assert frontier.backlog(["press"])["press"] == 3
 
 
 def test_two_sources_of_one_site_leave_each_other_their_addresses(frontier: Frontier) -> None:
@@ -342,7 +342,7 @@ def test_two_sources_of_one_site_leave_each_other_their_addresses(frontier: Fron
     rows = [("https://press.example.kr/1", 1.0)]
     assert frontier.discover("first", rows, 5.0, site=first) == 1
     assert frontier.discover("second", rows, 6.0, site=second) == 0
-    assert frontier.pending("first") == 1
+    assert frontier.backlog(["first"])["first"] == 1
 
 
 def test_what_is_asked_for_is_the_address_as_it_was_linked(frontier: Frontier) -> None:

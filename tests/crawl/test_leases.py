@@ -75,7 +75,7 @@ def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
 ) -> None:
     frontier.held_by(A)
     frontier.discover("s", [("k1", 1.0)], 1.0)
-    assert frontier.pending("s") == 0, "it has no lease yet"
+    assert frontier.backlog(["s"])["s"] == 0, "it has no lease yet"
     first(leases, A, 100.0)
     frontier.discover("s", [("k1", 1.0), ("k2", 2.0), ("k3", 3.0)], 101.0)
     assert [claim.key for claim in frontier.claim("s", 3, 102.0, 900.0)] == ["k1", "k2", "k3"]
@@ -91,7 +91,7 @@ def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
     assert not frontier.alias("k9", "k1", "s", 140.0)
     assert frontier.claim("s", 9, 5000.0, 900.0) == []
     frontier.held_by(B)
-    assert frontier.pending("s") == 3
+    assert frontier.backlog(["s"])["s"] == 3
     assert frontier.recover(["s"], learnt={key_digest("k1")}) == 2
     assert [claim.key for claim in frontier.claim("s", 9, 141.0, 900.0)] == ["k2", "k3"]
 

@@ -134,7 +134,7 @@ async def test_a_full_disk_is_waited_for(
         asked = asyncio.create_task(waiting.ask(frontier.discover, "s", rows, 1.0))
         await away(waiting)
     assert await asked == 300
-    assert frontier.pending("s") == 300
+    assert frontier.backlog(["s"])["s"] == 300
     assert any(code in caplog.text for code in troubled_database.codes), caplog.text
 
 
@@ -248,6 +248,6 @@ async def test_a_crawl_goes_on_after_its_database_was_away(
             await away(crawler.patience)
         await reading
     assert sorted(found) == [f"{site.base}/{i}" for i in range(8)], "each once"
-    assert frontier.pending("s") == 0
+    assert frontier.backlog(["s"])["s"] == 0
     errors = next(iter(crawler._runners.values())).counters.errors
     assert not errors, "waiting is no fault of a page"

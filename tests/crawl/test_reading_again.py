@@ -56,7 +56,7 @@ def test_what_a_process_learnt_is_new_again_for_whoever_takes_its_source(frontie
     frontier.was_read_again(["x"])
     assert frontier.gone_again(["s"]) == [("a", "s", 5.0)]
     assert frontier.reading_again(["s"]) == {}
-    assert frontier.pending("s") == 0
+    assert frontier.backlog(["s"])["s"] == 0
     assert frontier.read_again("s", "a", 4.0) == 1, "its own process is asked for again, still"
 
 

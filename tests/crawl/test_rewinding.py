@@ -43,7 +43,7 @@ def test_what_was_read_since_then_is_new_again(address):
     claims = frontier.claim("news", 10, FEBRUARY + 100, 60.0)
     assert {claim.key for claim in claims} == {"https://n/new", "https://n/undated"}
     assert frontier.relist("news") == 1
-    assert frontier.pending("board") == 0
+    assert frontier.backlog(["board"])["board"] == 0
     hashes = [f"h-{key}" for key in ("https://n/old", "https://n/new", "https://b/spam")]
     assert frontier.with_content(hashes) == {"h-https://n/old": {"https://n/old"}}
     frontier.close()

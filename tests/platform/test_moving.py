@@ -115,7 +115,7 @@ def test_everything_is_there_and_says_what_it_said(settings: Settings) -> None:
 
     frontier = Frontier(settings.database_address("frontier"))
     assert frontier.leases(LeaseConfig()).sources() == [source()]
-    assert frontier.pending("board") == 50
+    assert frontier.backlog(["board"])["board"] == 50
     assert frontier.acknowledge(["https://board.example/1"], 70.0) == 1
     assert len(frontier.claim("board", 100, 62.0, 900.0)) == 40
     frontier.close()

@@ -51,7 +51,7 @@ def test_it_waits_until_it_is_known_how_far_back_and_then_until_all_is_read(fron
     assert follow()["left"] == 0
     assert rereading.report()["gone"] == [["a", "s", 5.0]]
     assert rereading.report()["put"] == 1
-    assert frontier.pending("s") == 0
+    assert frontier.backlog(["s"])["s"] == 0
 
 
 def test_what_earlier_holders_of_a_source_had_read_is_read_too(frontier) -> None:
