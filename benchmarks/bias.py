@@ -40,8 +40,7 @@ from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from yeoron_bench.corpora import sentences
 from yeoron_bench.results import facts, keep
 

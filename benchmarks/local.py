@@ -26,13 +26,12 @@ from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
-from embedding.server.words.reading import IdRows
+from embedding.server.words.inferred import IdRows
 from embedding.snapshots.nearness import sureness
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"

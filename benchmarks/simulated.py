@@ -41,8 +41,7 @@ from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import PushStopwatch, Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, PushStopwatch, Start
 from embedding.worker.learning.ticks import Prepared, Trained
 from yeoron_bench.results import ended, facts, keep_and_print
 from yeoron_lab.paced.paced import at_a_pace

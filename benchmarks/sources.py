@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
@@ -28,7 +27,8 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.process.making import connect
 from yeoron_bench.results import facts
 
 TICK = 25_000

@@ -31,9 +31,8 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.learning.planning import CodedText, plan
-from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
 from embedding.worker.process.pipeline import Pipeline
 from yeoron_lab.lbfgs.batch import Result, Task

@@ -29,8 +29,7 @@ from embedding.models.making import make_trainer
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from yeoron_bench.results import facts, hardware, keep

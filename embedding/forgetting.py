@@ -26,7 +26,7 @@ from embedding.server.recovery.erasing import Erased, erase_state
 from embedding.server.recovery.seeding import put_aside
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
-from embedding.server.shards.erasing import erase_rows
+from embedding.server.shards.recovery import erase_rows
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import shard_specs
 from embedding.server.state import ServerState

@@ -25,8 +25,7 @@ from embedding.exchange.protocol import (
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
 from embedding.exchange.rowpath import DirectRows, MakePath, PathSetup
-from embedding.exchange.servercalls import ServerCalls
-from embedding.exchange.session import Session
+from embedding.exchange.session import ServerCalls, Session
 from embedding.exchange.transport import TransportMetrics
 from embedding.kernel.errors import RefusedError, UnavailableError
 

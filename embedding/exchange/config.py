@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.kernel.config import Config
+from embedding.models.config import ModelConfig
 
 
 def _reached(location: str) -> str:
@@ -117,3 +118,21 @@ class ExchangeConfig(Config):
                 "set cache_bytes (256 MiB hold 100,000 rows of each table at dimension 200)"
             )
         return self
+
+
+_SetupName = Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class Setup(Config):
+    """What trainings are compared by, as far as a node knows it and the server does not."""
+
+    model: ModelConfig
+    """The model."""
+    compression: _SetupName
+    """How pushed deltas travel (ExchangeConfig.compression)."""
+    topology: _SetupName
+    """How rows travel (TopologyConfig.name)."""
+    tokenizer: _SetupName
+    """How text becomes words (TextConfig.tokenizer)."""
+    nodes: int = Field(ge=1, le=1_000_000)
+    """Nodes that share the work."""

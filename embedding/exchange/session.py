@@ -4,15 +4,84 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+import tenacity
+
 from embedding.exchange.channel import Channel
+from embedding.exchange.codec import acknowledged, decode_vocabulary
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import PROTOCOL_VERSION, Welcome
-from embedding.exchange.retrying import patiently
-from embedding.exchange.wire import Message
+from embedding.exchange.contributors import Contributors
+from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, VocabularyDelta, Welcome
+from embedding.exchange.wire import Message, text_array
 from embedding.kernel.errors import BehindError, ExchangeError, UnavailableError
+from embedding.kernel.records import IntArray, SnapshotRef, Window
+
+PARTING_S = 3.0
+"""How long a process that was told to stop still tries."""
+
+
+def patiently(
+    call: Callable[[], T],
+    *,
+    config: ExchangeConfig,
+    stop: threading.Event,
+    drop: Callable[[], None],
+    away: Callable[[BaseException | None], None],
+) -> T:
+    """Run `call` again, with back-off, for `connect_timeout_s`, and not much longer than `stop`.
+
+    Nobody may be left of those who started a process that is told to stop: it must not wait for a
+    server that went with them.
+
+    drop  forgets the connection, before each further try
+    away  hears why the first try failed
+    """
+
+    def reset(state: tenacity.RetryCallState) -> None:
+        drop()
+        if state.attempt_number == 1:
+            away(state.outcome.exception() if state.outcome is not None else None)
+
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(UnavailableError),
+        wait=tenacity.wait_exponential_jitter(
+            initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
+        ),
+        stop=tenacity.stop_any(tenacity.stop_after_delay(config.connect_timeout_s), _Parting(stop)),
+        sleep=_pause(stop),
+        before_sleep=reset,
+        reraise=True,
+    )(call)
+
+
+class _Parting(tenacity.stop.stop_base):
+    """Whether `stop` has been set for `PARTING_S` seconds, as far as was looked."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._since: float | None = None
+
+    def __call__(self, state: tenacity.RetryCallState) -> bool:
+        del state
+        if not self._stop.is_set():
+            return False
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        return now - self._since >= PARTING_S
+
+
+def _pause(stop: threading.Event) -> Callable[[float], Any]:
+    def pause(seconds: float) -> None:
+        if stop.is_set():
+            time.sleep(min(seconds, PARTING_S / 4))
+        else:
+            stop.wait(seconds)
+
+    return pause
+
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -172,3 +241,38 @@ class Session:
             logger.warning("node %s: %s Trying again.", self.node, error)
 
         return patiently(call, config=self.config, stop=self.stop, drop=drop, away=away)
+
+
+class ServerCalls:
+    """Over one session; admit, vocabulary and confirm use its stream, the others do not."""
+
+    session: Session
+
+    def admit(
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
+    ) -> IntArray:
+        arrays = {"counts": counts} | ({} if contributors is None else contributors.arrays())
+        message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
+        return self.session.request(message).array("ids", "i8", 1)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        return decode_vocabulary(
+            self.session.request(Message({"op": "vocabulary", "since": since}))
+        )
+
+    def confirm(self) -> Ack:
+        """How far the server is with this client's pushes."""
+        return acknowledged(self.session.request(Message({"op": "confirm"})))
+
+    def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
+        """Publish the window's snapshot; the same reference when it was cut before."""
+        bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
+        return SnapshotRef.from_dict(self.session.action("cut", bounds, timeout_s))
+
+    def fence(self, node: str, incarnation: str) -> None:
+        """Have the server note that no push of this incarnation of a node is taken any more."""
+        self.session.action("fence", {"node": node, "life": incarnation})
+
+    def checkpoint(self, *, wait: bool = True) -> None:
+        """Ask for a checkpoint; with `wait` it is complete on return."""
+        self.session.action("checkpoint", {"wait": wait})

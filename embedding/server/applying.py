@@ -7,12 +7,11 @@ from functools import partial
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.server.grouping import Upstream
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.policies.board import Apply, Instruction
-from embedding.server.rows.averaging import deltas_of
-from embedding.server.rows.changing import ChangeQueue, Step
+from embedding.server.rows.changing import ChangeQueue, Step, deltas_of
 from embedding.server.rowstore.interface import RowStore
-from embedding.server.upstream import Upstream
 from embedding.server.words.accounting import Accounts, PushArrival
 from embedding.server.words.windows import WindowTracker
 

@@ -13,11 +13,11 @@ from embedding.kernel.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.flight.shell import ControlCall
 from embedding.server.grouping import Followers, LeaderLink
-from embedding.server.limits import check_nodes, check_report
 from embedding.server.policies.traits import POLICIES
 from embedding.server.snapshotting.live import LiveModel, read_gold_set
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
+from embedding.server.validation import check_nodes, check_report
 
 
 class Controlled(Protocol):

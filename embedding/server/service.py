@@ -20,8 +20,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
-from embedding.server.flight.hangup import end
-from embedding.server.flight.listening import listen
+from embedding.server.flight.listening import end, listen
 from embedding.server.flight.sharing import SharingCalls
 from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.grouping import GROUPS, Followers, LeaderLink, needed_groups

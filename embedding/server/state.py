@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,11 +32,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
+from embedding.server.grouping import Upstream
 from embedding.server.ledger.sequence import Ledger, NodeLedger
-from embedding.server.limits import check_push
-from embedding.server.nodereports import NodeReports
 from embedding.server.parts import SERVER_PARTS
-from embedding.server.policies.board import Instruction, PendingPush
+from embedding.server.policies.board import ClockEntry, Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.memory import SharedMemory
@@ -44,13 +43,52 @@ from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
-from embedding.server.upstream import Upstream
-from embedding.server.validation import check_ids, checked
+from embedding.server.validation import check_ids, check_push, checked
 from embedding.server.words.accounting import Accounts, PushArrival, by_source
 from embedding.server.words.digests import WordDigests
 from embedding.server.words.readers import Wait
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.snapshots.format import Missing
+
+
+class NodeReports:
+    """The server's lock guards it.
+
+    digest  of the settings that all nodes share; empty until one tells it
+    last    each node's own figures, and `at` the server's clock when they came
+    servers   members that are servers themselves: nobody waits for their use of words
+    guests    nodes of these by name, as they tell of them
+    departed  nodes that said goodbye, or were fenced, here or there, and have not greeted since
+    """
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        self.last: dict[str, dict[str, Any]] = {}
+        self.at: dict[str, float] = {}
+        self.servers: set[str] = set()
+        self.guests: dict[str, dict[str, Any]] = {}
+        self.departed: set[str] = set()
+
+    def greet(self, node: str, digest: str) -> None:
+        """A node greets; RefusedError for other settings than the nodes before it have."""
+        if digest and self.digest and digest != self.digest:
+            raise RefusedError(
+                f"node {node}: its configuration has the digest {digest[:12]}, the server's "
+                f"other nodes {self.digest[:12]}: start it with the same settings.",
+                kind="greeting",
+            )
+        self.digest = self.digest or digest
+        self.departed.discard(node)
+
+    def put(self, node: str, report: dict[str, Any], now: float) -> None:
+        """A report came."""
+        self.last[node], self.at[node] = report, now
+
+    def living(self, members: Mapping[str, ClockEntry]) -> set[str]:
+        """Nodes that take part or rest, here or at another server."""
+        present = {name for name, node in self.guests.items() if node.get("state") != "gone"}
+        return present | {name for name, one in members.items() if one.present} - self.servers
+
 
 logger = logging.getLogger(__name__)
 

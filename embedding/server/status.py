@@ -8,9 +8,8 @@ from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
-from embedding.server.figures.alarms import open_alarms, source_faults
-from embedding.server.figures.families import is_number
-from embedding.server.figures.transports import topology, total
+from embedding.server.figures.metrics import is_number
+from embedding.server.figures.reports import open_alarms, source_faults, topology, total
 from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.state import ServerState
 

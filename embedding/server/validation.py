@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
@@ -190,3 +195,126 @@ def check_score(score: ScorePairs, vocabulary: Vocabulary) -> tuple[IntArray, In
         vocabulary.slots(score.contexts, "pull (score)"),
         flat.reshape(negatives.shape),
     )
+
+
+MAX_NODES = 10_000
+MAX_SOURCES = 10_000
+MAX_NAME = 1_000
+MAX_WORD_BYTES = 16_384
+MAX_REPORT_BYTES = 256 * 1024
+MAX_LOST = 10_000_000
+MAX_COUNT = 2**40
+"""Most occurrences of a word, tokens or pairs in one push: sums of them stay exact."""
+
+_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def check_nodes(known: Collection[str], nodes: Collection[str]) -> None:
+    """RefusedError for a name that cannot be shown, or one node too many beside those `known`."""
+    # Without the lock: to look into a dictionary is one step, and one node more does no harm.
+    fresh = [node for node in nodes if node not in known]
+    for node in nodes:
+        check_name("node", node)
+    if fresh and len(known) + len(fresh) > MAX_NODES:
+        raise RefusedError(
+            f"node {fresh[0]}: {MAX_NODES} nodes are known already; use the names of these.",
+            kind="limit",
+        )
+
+
+def check_report(node: str, report: dict[str, Any], known: Collection[str]) -> None:
+    """RefusedError for a report that is too large, or names sources too many beside those known."""
+    size = len(json.dumps(report))
+    if size > MAX_REPORT_BYTES:
+        raise RefusedError(
+            f"report of node {node}: {size} bytes; at most {MAX_REPORT_BYTES} are accepted.",
+            kind="size",
+        )
+    sources = report.get("sources")
+    if isinstance(sources, dict):
+        _check_sources(sources, known)
+
+
+def check_push(push: Push, known: Collection[str]) -> None:
+    """RefusedError for names, counts or words that no node has; sources that are known."""
+    counts = push.counts
+    named = {g.source for g in counts.groups} | {each.source for each in push.usage}
+    _check_sources(named | {p.source for p in push.progress}, known)
+    most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
+    if len(counts.counts):
+        most = max(most, int(counts.counts.max()))
+    if most > MAX_COUNT:
+        raise RefusedError(
+            f"push {push.sequence} of node {push.node}: a count of {most}; at most {MAX_COUNT} "
+            "is accepted.",
+            kind="limit",
+        )
+    if isinstance(counts.words, pa.Array):
+        check_words(counts.words)
+
+
+def check_words(words: pa.Array) -> None:
+    """RefusedError for a text that is no word: the vocabulary would keep it."""
+    if not len(words):
+        return
+    longest = int(np.diff(np.frombuffer(words.buffers()[1], dtype=np.int32)).max())
+    if longest > MAX_WORD_BYTES:
+        raise RefusedError(
+            f"a word of {longest} bytes; at most {MAX_WORD_BYTES} are accepted.", kind="size"
+        )
+
+
+def check_gathered(
+    score: Sequence[ScorePairs], known: Collection[str], dim: int, most_bytes: int
+) -> None:
+    """RefusedError when the rows to score, which are gathered of one source at a time, do not fit
+    into one message, or are of sources too many beside those known."""
+    gathered = max((2 * len(each.centres) + each.negatives.size for each in score), default=0)
+    check_rows(gathered, dim, most_bytes, what="rows to score")
+    _check_sources({each.source for each in score}, known)
+
+
+def check_rows(
+    rows: int, dim: int, most_bytes: int, *, half: bool = False, what: str = "rows"
+) -> None:
+    """RefusedError when so many rows do not fit into one message."""
+    size = rows * dim * (2 if half else 4)
+    if size > most_bytes:
+        raise RefusedError(
+            f"pull: {rows} {what} make {size} bytes; max_message_bytes of the server allows "
+            f"{most_bytes}.",
+            kind="size",
+        )
+
+
+def check_lost(node: str, lost: int) -> None:
+    """RefusedError when a node says that more of its pushes are lost than it can have made."""
+    if lost > MAX_LOST:
+        raise RefusedError(
+            f"node {node}: its `first` push is {lost} behind the last one that is known here; at "
+            f"most {MAX_LOST} are accepted.",
+            kind="sequence",
+        )
+
+
+def _check_sources(names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        check_name("source", name)
+    fresh = sum(name not in known for name in names)
+    if fresh and len(known) + fresh > MAX_SOURCES:
+        raise RefusedError(
+            f"{fresh} new sources: {len(known)} are known already; at most {MAX_SOURCES} are "
+            "accepted.",
+            kind="limit",
+        )
+
+
+def check_name(what: str, name: str) -> None:
+    """RefusedError for a name that cannot be shown."""
+    if len(name) > MAX_NAME or _UNFIT.search(name):
+        shown = name[:40].encode("unicode_escape").decode()
+        raise RefusedError(
+            f"{what} {shown}: a name of at most {MAX_NAME} characters without control characters "
+            "is accepted.",
+            kind="request",
+        )

@@ -23,7 +23,7 @@ from embedding.server.compatibility import (
     SUMS_COMPRESSION,
     SUMS_POLICY,
 )
-from embedding.server.groupconfig import check_pace
+from embedding.server.config import check_pace
 from embedding.server.grouping import check_groups
 from embedding.server.policies.traits import POLICIES
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer

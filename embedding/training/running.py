@@ -20,7 +20,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
-from embedding.server.figures.transports import total
+from embedding.server.figures.reports import total
 from embedding.server.parts import SERVER_PARTS
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS

@@ -7,8 +7,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from embedding.crawl.config import CrawlConfig
-from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.setup import Setup
+from embedding.exchange.config import ExchangeConfig, Setup
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.config import Config, ZoneName
 from embedding.kernel.records import Calendar, WindowUnit

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from embedding.server.config import SyncConfig
-from embedding.server.policies.base import Policy
+from embedding.server.policies.base import Asp, Bsp, Policy, Ssp
 from embedding.server.policies.board import ClockTable
-from embedding.server.policies.eager import Asp, Ssp
-from embedding.server.policies.lockstep import Bsp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 _STREAMS = 100

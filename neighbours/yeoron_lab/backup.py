@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from embedding.server.policies.base import Bsp
 from embedding.server.policies.board import ClockTable, Drop, Instruction
-from embedding.server.policies.lockstep import Bsp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 

@@ -14,9 +14,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import decode_push, encode_push
+from embedding.exchange.codec import SHIFTS, USED, decode_push, encode_push, word_context_arrays
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.contextsums import SHIFTS, USED, word_context_arrays
 from embedding.exchange.headers import whole
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push

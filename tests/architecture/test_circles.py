@@ -9,6 +9,7 @@ PACKAGES = ("embedding", "embedding_airflow", "yeoron_bench", "yeoron_demo", "ye
 REGISTRIES = {
     "embedding.exchange.compression.traits",
     "embedding.models.traits",
+    "embedding.server.policies.traits",
     "embedding.sources.kinds",
     "embedding.text.tokenizers",
     "embedding.trends.estimators",

@@ -16,7 +16,6 @@ import pytest
 
 from embedding.crawl.frontier import Frontier
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.ports import lasting_port
@@ -28,6 +27,7 @@ from embedding.server.service import ParameterServer
 from embedding.settings import PathsConfig, Settings
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
+from embedding.worker.process.making import connect
 
 DIM = 4
 DAY = Window(datetime(2020, 2, 3, tzinfo=UTC), datetime(2020, 2, 4, tzinfo=UTC))

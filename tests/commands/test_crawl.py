@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect as greet
 from embedding.kernel.records import TokenBlock
 from embedding.platform.dryrun import CountingSink
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.worker.crawling.crawling import CrawlProcess
+from embedding.worker.process.making import connect as greet
 from yeoron_simweb.testing import running
 
 SECRET = "010-1234-5678"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 POLICY = """
-from embedding.server.policies.eager import Asp
+from embedding.server.policies.base import Asp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 

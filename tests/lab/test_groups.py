@@ -23,8 +23,7 @@ from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.kernel.errors import FencedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server import controls
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groupconfig import GroupConfig
+from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 from waiting import until

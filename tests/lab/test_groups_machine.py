@@ -20,10 +20,9 @@ from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import decode, encode
 from embedding.kernel.errors import BehindError, UnavailableError
 from embedding.kernel.records import SourceProgress, Table
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.parts import Parts
+from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.figures.meters import Parts
 from embedding.server.flight.shell import NodeSession, _answer
-from embedding.server.groupconfig import GroupConfig
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState

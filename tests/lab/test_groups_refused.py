@@ -229,7 +229,7 @@ def test_pieces_take_no_more_memory_than_the_rows_that_there_are(raw) -> None:
 
 
 def test_an_entry_of_one_node_too_many_is_refused(leader, raw, monkeypatch) -> None:
-    monkeypatch.setattr("embedding.server.limits.MAX_NODES", 1)
+    monkeypatch.setattr("embedding.server.validation.MAX_NODES", 1)
     with pytest.raises(RefusedError, match="node n1: 1 nodes are known already"):
         raw(GOOD, parts())
     assert set(leader.state.ledger.nodes) == {"g"}

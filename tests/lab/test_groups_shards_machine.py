@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from shardworld import DIM, IMPATIENT, Network, Server
 
-from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import BehindError, UnavailableError
 from embedding.kernel.records import SourceProgress, Table
+from embedding.worker.process.making import connect
 from generated import examples
 
 WORDS, GROUPS = 6, 2

@@ -11,12 +11,12 @@ from named import QUICK
 from nodes_in_step import DIM, Block, learn
 from threads import fleet, sharded
 
-from embedding.exchange.connecting import connect as greet
 from embedding.exchange.protocol import PullRequest
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.tables import first_vectors
+from embedding.worker.process.making import connect as greet
 from yeoron_lab.allreduce.meeting import Meeting
 from yeoron_lab.allreduce.reducing import ReducingTransport
 from yeoron_lab.allreduce.rendezvous import rendezvous

@@ -26,7 +26,6 @@ from embedding.database.config import DatabaseConfig
 from embedding.evaluation import registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import Push
 from embedding.forgetting import ErasureRequest, forget, retain
@@ -40,6 +39,7 @@ from embedding.settings import PathsConfig, RetentionConfig, Settings
 from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
+from embedding.worker.process.making import connect
 from embedding_airflow.tracking.snapshots import track_snapshot
 from pgserver import PostgresServer
 from s3server import Fault, S3Server, serving_s3

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, PullRequest, Push, nothing_read
 from embedding.kernel.records import Phrase, SourceProgress
+from embedding.worker.process.making import connect as greet
 
 sys.path.insert(0, str(Path(__file__).parent))
 from named import QUICK

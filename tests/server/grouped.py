@@ -9,8 +9,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.kernel.records import Table
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groupconfig import GroupConfig
+from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.shards.link import LateShardsError
 

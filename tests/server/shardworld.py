@@ -17,10 +17,9 @@ import pyarrow as pa
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import UnavailableError
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.parts import Parts
+from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.figures.meters import Parts
 from embedding.server.flight.shell import NodeSession, _answer
-from embedding.server.groupconfig import GroupConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape

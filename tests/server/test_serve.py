@@ -22,9 +22,9 @@ from embedding.commands.services import parse_listen
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect
 from embedding.kernel.errors import ConfigError, FencedError, RefusedError
 from embedding.settings import Settings
+from embedding.worker.process.making import connect
 from waiting import until
 
 WAIT_S = 90

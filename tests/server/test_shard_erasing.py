@@ -10,9 +10,8 @@ import pytest
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.shards.erasing import erase_rows
 from embedding.server.shards.log import Admit
-from embedding.server.shards.recovery import ShardRecovery
+from embedding.server.shards.recovery import ShardRecovery, erase_rows
 from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState

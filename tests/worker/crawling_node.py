@@ -14,8 +14,7 @@ from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.lexicon import NodeLexicon
 

@@ -4,20 +4,24 @@ A compressor writes a delta in few bytes and says what it left out. What was lef
 the next delta of the same rows (error feedback, `feedback.py`), so that over time the server gets
 all that was learnt.
 
-`COMPRESSIONS` (`traits.py`) knows them by name, and those that leave nothing out (`whole.py`).
+`COMPRESSIONS` (`traits.py`) knows them by name, and those that leave nothing out (`Whole`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Literal
 
-from embedding.exchange.compression.traits import COMPRESSIONS
+import numpy as np
+
+from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 
 class Compressor(ABC):
@@ -49,6 +53,53 @@ class Compressor(ABC):
     @abstractmethod
     def unpack(cls, packed: PackedDelta) -> RowDelta:
         """Distinct ids and float32 values; RefusedError says what is malformed."""
+
+
+class Whole(ABC):
+    """A way of sending every entry of a delta."""
+
+    dtype: ClassVar[Literal["float16", "float32"]]
+    """The type of its entries on the wire."""
+
+    @classmethod
+    @abstractmethod
+    def write(cls, delta: RowDelta) -> RowDelta:
+        """The delta with entries of that type."""
+
+
+@COMPRESSIONS.register("none", CompressionTraits(whole=True))
+class Floats(Whole):
+    """Every entry as float32; nothing is rounded."""
+
+    dtype = "float32"
+
+    @classmethod
+    def write(cls, delta: RowDelta) -> RowDelta:
+        """Widened where it is float16."""
+        if delta.values.dtype == np.float32:
+            return delta
+        return replace(delta, values=widen(delta.values))
+
+
+@COMPRESSIONS.register("fp16", CompressionTraits(whole=True))
+class Halves(Whole):
+    """Every entry as float16, rounded to nearest."""
+
+    dtype = "float16"
+
+    @classmethod
+    def write(cls, delta: RowDelta) -> RowDelta:
+        """Rounded where it is float32."""
+        if delta.values.dtype == np.float16:
+            return delta
+        values: HalfArray = narrow(np.asarray(delta.values, dtype=np.float32))
+        return replace(delta, values=values)
+
+
+def entry_type(config: ExchangeConfig) -> Literal["float16", "float32"]:
+    """How single numbers travel: float16 where deltas are sent so, else float32."""
+    found = COMPRESSIONS.get(config.compression)
+    return found.dtype if issubclass(found, Whole) else "float32"
 
 
 def packing() -> tuple[str, ...]:

@@ -15,11 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.compression.base import Compressor
+from embedding.exchange.compression.base import Compressor, Halves, Whole
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.compression.traits import COMPRESSIONS
-from embedding.exchange.compression.whole import Halves, Whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push

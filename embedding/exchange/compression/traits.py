@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from embedding.kernel.registry import Need, Registry
 
 if TYPE_CHECKING:
-    from embedding.exchange.compression.base import Compressor
-    from embedding.exchange.compression.whole import Whole
+    from embedding.exchange.compression.base import Compressor, Whole
 
 
 @dataclass(frozen=True, kw_only=True)

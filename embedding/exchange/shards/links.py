@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged
+from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.rowpath import PathSetup, ShardSync
-from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError

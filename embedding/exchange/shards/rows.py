@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import PathSetup, pull_from_server
 from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.split import joined, places, split_push
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table

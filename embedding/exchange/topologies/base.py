@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Welcome
+from embedding.exchange.topologies.traits import TOPOLOGIES, TopologyTraits
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
+from embedding.exchange.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -32,3 +34,10 @@ class JoiningNode:
     buckets: int
     tokens: Callable[[str], int]
     stop: threading.Event
+
+
+@TOPOLOGIES.register("ps", TopologyTraits())
+def by_server(server: Transport, node: JoiningNode) -> Transport:
+    """The transport to the server itself."""
+    del node
+    return server

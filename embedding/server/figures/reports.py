@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from embedding.exchange.setup import Setup
+from embedding.crawl.origins import doubtful
+from embedding.exchange.config import Setup
+from embedding.server.figures.meters import Meters
 
 
 def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | None]:
@@ -93,3 +98,152 @@ def _means(reported: Iterable[tuple[object, object]], *, below: float) -> dict[s
 def _one(values: list[object]) -> object:
     alike = all(value == values[0] for value in values)
     return values[0] if alike else ", ".join(sorted({str(value) for value in values}))
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_LONGEST = 300
+"""Characters of a sentence that are passed on."""
+
+
+@dataclass(frozen=True)
+class SourceFigures:
+    """One source as the node that reads it reports it.
+
+    faults   by reason (`commands/reasons.py`) what failed, was left out or dated by a guess, and
+    alarms   alarms raised by event, both since its crawler started
+    fetched  pages read
+    alarm    `event`, `since`, `sentence` of the alarm that stands, None without
+    """
+
+    node: str
+    source: str
+    faults: dict[str, int]
+    alarms: dict[str, int]
+    fetched: int
+    alarm: dict[str, str] | None
+
+
+def crawl_figures(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[SourceFigures]:
+    """Figures from the `nodes` of a status; a node that is gone reports nothing any more."""
+    for name, node in nodes.items():
+        sources = (node.get("report") or {}).get("sources")
+        if node.get("state") == "gone" or not isinstance(sources, dict):
+            continue
+        for source, row in sources.items():
+            if isinstance(row, dict):
+                yield SourceFigures(
+                    name,
+                    str(source),
+                    _counts(row.get("errors")) | doubtful(_counts(row.get("dated"))),
+                    _counts(row.get("alarms")),
+                    _count(row.get("fetched")),
+                    _alarm(row.get("alarm")),
+                )
+
+
+def open_alarms(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """The alarms that stand, by source: `node`, `event`, `since`, `sentence`."""
+    return {
+        each.source: {"node": each.node, **each.alarm}
+        for each in crawl_figures(nodes)
+        if each.alarm is not None
+    }
+
+
+def source_faults(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """By source and reason, what failed, was left out or was dated by a guess, at all nodes."""
+    found: dict[str, Counter[str]] = {}
+    for each in crawl_figures(nodes):
+        found.setdefault(each.source, Counter()).update(each.faults)
+    return {source: dict(counts.most_common()) for source, counts in sorted(found.items())}
+
+
+def _alarm(value: Any) -> dict[str, str] | None:
+    if not isinstance(value, dict) or not _NAME.fullmatch(str(value.get("event"))):
+        return None
+    return {key: str(value.get(key, ""))[:_LONGEST] for key in ("event", "since", "sentence")}
+
+
+def _counts(value: Any) -> dict[str, int]:
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {str(name): _count(n) for name, n in pairs if _NAME.fullmatch(str(name))}
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+NODE_FIGURES = ("rows_in", "rows_out", "bytes_in", "bytes_out")
+"""What a server group tells of its nodes' rows and bytes, each as `node_…`."""
+
+
+def topology(
+    reports: Mapping[str, Mapping[str, Any]],
+    meters: Meters,
+    shards: Sequence[Mapping[str, Any]] = (),
+    groups: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """JSON-safe; the server's part is that of all its shards, and of all server groups.
+
+    kind        topology of the nodes, ps when none has reported one
+    bytes       by transport: `server` as the server meters both directions, `groups` between server
+                groups, `allreduce` and `host` (between nodes and the aggregator of their group) as
+                the nodes sent them
+    rows        by transport: those that the server took and sent; those of blocks that were summed
+                by all-reduce; those that reached an aggregator
+    dense_rows  by table, rows that go by all-reduce
+    density     by table, mean share of the known rows that a block moves
+    regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/concepts/topologies.md), as
+                as the one reports that has seen most
+    """
+    topologies = [report["topology"] for report in reports.values() if "topology" in report]
+    topologies = [each for each in topologies if isinstance(each, dict)]
+    rows = {"server": meters.rows_in + meters.rows_out + total(shards, "rows_in", "rows_out")}
+    sent = {"server": meters.bytes_in + meters.bytes_out + total(shards, "bytes_in", "bytes_out")}
+    if groups:
+        rows["server"] += total(groups, "node_rows_in", "node_rows_out")
+        # What groups merge is added like pushes.
+        rows["server"] -= total(groups, "rows_in")
+        rows["groups"] = total(groups, "rows_in", "rows_out")
+        sent["server"] += total(groups, "node_bytes_in", "node_bytes_out")
+        sent["groups"] = total(groups, "bytes_in", "bytes_out")
+    for each in topologies:
+        _add_sent(rows, each.get("rows"))
+        _add_sent(sent, each.get("bytes"))
+    densities = [each["density"] for each in topologies if isinstance(each.get("density"), dict)]
+    tables = sorted({table for each in densities for table in each})
+    seen = {
+        name: max((int(each[name]) for each in topologies if _number(each.get(name))), default=0)
+        for name in ("regrouped", "lost_tokens", "from_server")
+    }
+    return {
+        **seen,
+        "kind": str(topologies[0].get("kind", "ps")) if topologies else "ps",
+        "groups": len({str(each["group"]) for each in topologies if "group" in each}),
+        "bytes": sent,
+        "rows": rows,
+        "dense_rows": next((each["dense_rows"] for each in topologies if "dense_rows" in each), {}),
+        "density": {
+            table: sum(known) / len(known)
+            for table in tables
+            if (known := [float(each[table]) for each in densities if _number(each.get(table))])
+        },
+    }
+
+
+def total(parts: Sequence[Mapping[str, Any]], *figures: str) -> int:
+    """The sum of figures over all shards, or over all groups that follow."""
+    found: list[Any] = [part.get(figure) for part in parts for figure in figures]
+    return sum(int(each) for each in found if _number(each))
+
+
+def _add_sent(totals: dict[str, int], part: object) -> None:
+    """What the server meters itself is not added again."""
+    if isinstance(part, dict):
+        for way, n in part.items():
+            if way != "server" and _number(n):
+                totals[str(way)] = totals.get(str(way), 0) + int(n)
+
+
+def _number(value: object) -> bool:
+    return type(value) in (int, float) and value == value

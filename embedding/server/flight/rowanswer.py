@@ -16,8 +16,8 @@ from embedding.exchange.rowcache import NAMES, CachedRows
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.figures.meters import Meters
-from embedding.server.limits import check_rows
 from embedding.server.rows.versions import RowVersions
+from embedding.server.validation import check_rows
 
 SlotsOf = Callable[[], Mapping[Table, IntArray]]
 """By table, the slots of the rows that are asked for."""

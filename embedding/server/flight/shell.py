@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
-from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.changes import changes_of_stream
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
 from embedding.exchange.relay import TOGETHER, aggregation
+from embedding.exchange.token import TokenRequired
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     FencedError,
@@ -28,12 +28,11 @@ from embedding.kernel.errors import (
     UnavailableError,
     YeoronError,
 )
-from embedding.server.figures.meters import Meters
-from embedding.server.figures.parts import Parts
+from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.rowanswer import RowAnswer
-from embedding.server.limits import check_gathered, check_nodes, check_words
 from embedding.server.state import ServerState
+from embedding.server.validation import check_gathered, check_nodes, check_words
 
 logger = logging.getLogger(__name__)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
-from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
+from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
 class Policy(ABC):
@@ -89,3 +91,101 @@ def by_clock(tickets: Iterable[PendingPush]) -> list[tuple[PendingPush, ...]]:
     ordered = sorted(tickets, key=lambda t: (t.clock, t.node, t.sequence))
     clocks = dict.fromkeys(ticket.clock for ticket in ordered)
     return [tuple(t for t in ordered if t.clock == clock) for clock in clocks]
+
+
+class Eager(Policy):
+    """Each push is applied as it arrives."""
+
+    def pooled(self, board: ClockTable) -> int:
+        """See `overlapping`."""
+        return overlapping(len(board.active_clocks()))
+
+
+@POLICIES.register(
+    "ssp",
+    PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True),
+)
+class Ssp(Eager):
+    """Stale-synchronous parallel (Ho 2013, section 2): a reader at clock c sees every update of
+    clocks up to c-s-1, and its own; the fastest active node is at most s clocks ahead.
+
+    Updates are applied as they arrive, as in Petuum's ESSP.
+    """
+
+    name = "ssp"
+
+    @property
+    def reads_ahead(self) -> bool:
+        """With a staleness of at least 1 the bound holds without the node's own last push."""
+        return self.config.staleness > 0
+
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
+        """Every active node more than s clocks behind the reader."""
+        return board.behind(clock - self.config.staleness)
+
+
+@POLICIES.register(
+    "asp", PolicyTraits(moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True)
+)
+class Asp(Eager):
+    """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits. A node pulls rows again
+    every n_fetch blocks and pushes every n_push blocks what its own copies moved by.
+    """
+
+    name = "asp"
+
+    @property
+    def reads_ahead(self) -> bool:
+        return True
+
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
+        del board, clock
+        return []
+
+    def pace(self, board: ClockTable) -> Pace:
+        """n_push and n_fetch."""
+        config = self.config
+        return replace(super().pace(board), push_every=config.n_push, pull_every=config.n_fetch)
+
+
+@POLICIES.register(
+    "bsp",
+    PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True),
+)
+class Bsp(Policy):
+    """Bulk-synchronous (Valiant 1990): the deltas of a clock are applied together, once every
+    active node gave its.
+
+    Invariant: who reads at clock c sees the deltas of all active nodes up to c-1 and none of c.
+    """
+
+    name = "bsp"
+
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
+        """Every active node that has not finished clock-1."""
+        return board.behind(clock)
+
+    def release(self, board: ClockTable, upto: int) -> list[Instruction]:
+        """All deltas of each clock that every active node has finished, as sum or mean."""
+        del upto
+        slowest = board.slowest()
+        ready = [t for t in board.held if slowest is None or t.clock < slowest]
+        return self._together(ready)
+
+    def flush(self, board: ClockTable) -> list[Instruction]:
+        """By clock, as ever, though not every node has given its delta."""
+        return self._together(board.held)
+
+    def pooled(self, board: ClockTable) -> int:
+        """A mean is made by the server: then nodes push whole deltas. Else see `overlapping`."""
+        if self.config.combine == "mean":
+            return 1
+        return overlapping(self.counted(len(board.active_clocks())))
+
+    def counted(self, active: int) -> int:
+        """How many deltas of a clock are applied when so many nodes take part."""
+        return max(1, active)
+
+    def _together(self, tickets: list[PendingPush]) -> list[Instruction]:
+        mean = self.config.combine == "mean"
+        return [Apply(each, 1.0 / len(each) if mean else 1.0) for each in by_clock(tickets)]

@@ -10,19 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from embedding.exchange.expressions import phrase_header
+from embedding.exchange.codec import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
 from embedding.server.grouping import Followers
-from embedding.server.ledger.journal import Journal, read_journal
+from embedding.server.ledger.sequence import Journal, read_journal
 from embedding.server.policies.board import ClockEntry
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.state import ServerState
-from embedding.server.words.digests import DIGEST_BYTES
-from embedding.server.words.gentle import (
+from embedding.server.words.digests import (
+    DIGEST_BYTES,
     digest_column,
     float_column,
     names_of,

@@ -17,8 +17,7 @@ from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.board import Instruction
 from embedding.server.rows.composing import GramComposer
-from embedding.server.rows.copying import RowsCopy
-from embedding.server.rows.tables import Tables, TablesCopy
+from embedding.server.rows.tables import RowsCopy, Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
 LogPosition = tuple[int, int]

@@ -19,7 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.kernel.records import IntArray
+from embedding.exchange.headers import position, string
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, Table
+from embedding.server.rowstore.interface import LogPosition
 
 _BATCH = 256
 """Most entries in one message."""
@@ -279,3 +283,19 @@ def from_json(values: Any) -> LogEntry:
 
 def _tickets(named: Any) -> tuple[PushNumber, ...]:
     return tuple((str(node), int(sequence)) for node, sequence in named)
+
+
+def at_of(message: Message) -> LogPosition:
+    """The place up to which the sender has read the log; RefusedError when it is missing."""
+    at = position(message.header.get("at"))
+    if at is None:
+        raise RefusedError("message: 'at' is missing.")
+    return at
+
+
+def table_of(message: Message) -> Table:
+    """The table that is meant; RefusedError for another."""
+    try:
+        return Table(string(message.header, "table"))
+    except ValueError as error:
+        raise RefusedError("`table`: in, out or sub is accepted.") from error

@@ -34,8 +34,7 @@ from embedding.server.rowstore.interface import (
     Scorable,
     Vectors,
 )
-from embedding.server.shards.fetching import LateError
-from embedding.server.shards.link import LateShardsError, PrimaryLinks
+from embedding.server.shards.link import LateError, LateShardsError, PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, Key, LoggedSums, ShardLog
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission

@@ -27,24 +27,20 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
-from embedding.server.figures.meters import Meters
-from embedding.server.figures.parts import Parts
+from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import read_credentials
-from embedding.server.flight.hangup import end
-from embedding.server.flight.listening import listen
+from embedding.server.flight.listening import end, listen
 from embedding.server.flight.rowanswer import RowAnswer
 from embedding.server.flight.shell import Call, FlightService, called, received
-from embedding.server.limits import check_lost, check_name
 from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.fields import at_of, table_of
-from embedding.server.shards.grouping import SHARD_GROUPS
-from embedding.server.shards.log import from_json
+from embedding.server.shards.log import at_of, from_json, table_of
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import NotReachedError, ShardState
+from embedding.server.shards.state import SHARD_GROUPS, NotReachedError, ShardState
+from embedding.server.validation import check_lost, check_name
 
 logger = logging.getLogger(__name__)
 

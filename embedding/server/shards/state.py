@@ -20,13 +20,14 @@ import numpy as np
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.columns import columns
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import NodeLedger
-from embedding.server.rows.averaging import deltas_of
-from embedding.server.rows.changing import Changing, Step
+from embedding.server.rows.changing import Changing, Step, deltas_of
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import LogPosition
@@ -451,3 +452,40 @@ class ShardState:
             )
             if not self.cursor.has_reached(at):
                 raise NotReachedError(self.inbox.waits_for)
+
+
+class GroupConversation(Protocol):
+    """What a group that follows asks of a shard of the leading group.
+
+    speaks  whether a stream is a group's: its bytes are not those of nodes
+    """
+
+    speaks: bool
+
+    def calls(self) -> Mapping[str, Callable[[Message], Message]]:
+        """Operations by name."""
+
+    def received(self, push: Push, message: Message) -> Push:
+        """A push as it came, or the rows of an entry with those that came before it in pieces."""
+
+
+class ShardGroups(Protocol):
+    """What makes shards of a server to those of a group."""
+
+    @staticmethod
+    def following(spec: ShardSpec) -> ShardState:
+        """A shard of a server that follows: without rows at first."""
+
+    @staticmethod
+    def primary_calls(shard: ShardState) -> Mapping[str, Callable[[Message], Message]]:
+        """What a primary asks of its shard besides; nothing where its server follows none."""
+
+    @staticmethod
+    def conversation(shard: ShardState, who: Callable[[], str]) -> GroupConversation:
+        """What a group may ask on one stream; `who`: the group that greeted on it."""
+
+
+SHARD_GROUPS: Registry[type[ShardGroups], NoTraits] = Registry(
+    "kind of shards of server groups", "yeoron.shard_groups", "embedding.server", "SHARD_GROUPS"
+)
+"""A shard takes the first; the core has none."""

@@ -7,27 +7,29 @@ pushes apart; each row is whole.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from embedding.evaluation.analogy import analogy
-from embedding.evaluation.gold import AnalogyGold, PairGold
+from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
 from embedding.evaluation.lookup import NearestRows
+from embedding.evaluation.similarity import similarity
 from embedding.kernel.devices import DeviceArray, to_host
-from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.errors import InputError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
 from embedding.server.figures.reports import read_held_out
 from embedding.server.rows.devices import beside
-from embedding.server.snapshotting.gold import rows_of, similarity_figures
 from embedding.server.state import ServerState
-from embedding.server.words.reading import IdRows, KnownContexts, RareWordReading
+from embedding.server.words.inferred import IdRows, KnownContexts, RareWordReading
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.readability import spread, unreadable
 
@@ -276,3 +278,38 @@ def _is_section(rows: object) -> bool:
         isinstance(row, list) and len(row) == 4 and all(isinstance(word, str) for word in row)
         for row in rows
     )
+
+
+logger = logging.getLogger(__name__)
+
+
+def measure_gold(path: Path, words: Sequence[str], vectors: FloatArray) -> dict[str, float]:
+    """`similarity/NAME` and `coverage/NAME`; nothing, and a line in the log, without a file.
+
+    vectors: float32 [n, dim] of `words`. The file is read at each cut, so that it may be corrected
+    while the server runs.
+    """
+    try:
+        gold = read_gold(path)
+    except InputError as error:
+        logger.warning("%s", error)
+        return {}
+    if not isinstance(gold, PairGold):
+        logger.warning("gold file %s: the server measures word pairs; this has analogies.", path)
+        return {}
+    index = {word: at for at, word in enumerate(words)}
+    found = similarity_figures(gold, index, vectors)
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def similarity_figures(
+    gold: PairGold, index: Mapping[str, int], vectors: DeviceArray
+) -> dict[str, float]:
+    """`similarity/NAME`, which may be NaN, and `coverage/NAME` of vectors [n, dim] by word."""
+    result = similarity(vectors, rows_of(index), gold)
+    return {f"similarity/{gold.name}": result.rho, f"coverage/{gold.name}": result.coverage}
+
+
+def rows_of(index: Mapping[str, int]) -> Callable[[Sequence[str]], IntArray]:
+    """Looks up the rows int64 [n] of words, -1 for one without."""
+    return lambda words: np.array([index.get(word, -1) for word in words], dtype=np.int64)

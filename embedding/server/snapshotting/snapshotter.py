@@ -30,16 +30,15 @@ from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
-from embedding.server.rows.copying import RowsCopy
+from embedding.server.rows.tables import RowsCopy
 from embedding.server.snapshotting.amending import Amendments
 from embedding.server.snapshotting.convergence import WindowConvergence, waits_for
-from embedding.server.snapshotting.gold import measure_gold
+from embedding.server.snapshotting.live import measure_gold
 from embedding.server.snapshotting.usage import counted, pulls_of, usage_of
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
-from embedding.server.words.inferred import InferredVectors
+from embedding.server.words.inferred import IdRows, InferredVectors
 from embedding.server.words.readers import Wait
-from embedding.server.words.reading import IdRows
 from embedding.server.words.shifts import PullingContexts
 from embedding.server.words.usage import Handed, added_up
 from embedding.snapshots.format import AMENDABLE, Manifest, Missing
@@ -363,7 +362,7 @@ class Snapshotter:
             return self._state.wait(self._all_starts(window))
 
     def _copy(self, window: Window) -> Copied:
-        """Everything the snapshot needs, consistent; rows follow (see rows/copying.py)."""
+        """Everything the snapshot needs, consistent; rows follow (see `RowsCopy`)."""
         state, vocabulary = self._state, self._state.vocabulary
         with state.lock:
             state.changes.check()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.protocol import Push
+from embedding.exchange.textcounts import READY, SEND, WAIT, TextCounts
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
@@ -17,11 +18,78 @@ from embedding.server.figures.meters import Meters, SourceMeter
 from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.readers import WindowReaders
-from embedding.server.words.sharedcounts import SharedCounts
 from embedding.server.words.shifts import ContextShifts
 from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.server.words.windows import WindowTracker
+
+_KEPT = 4
+"""Windows, the latest: those that can be amended are among them."""
+
+
+@dataclass
+class _Window:
+    """given: counts by node; fixed: those of the sum; None: somebody has yet to hand in."""
+
+    given: dict[str, TextCounts] = field(default_factory=dict)
+    fixed: tuple[TextCounts, ...] | None = None
+
+
+class SharedCounts:
+    """Not thread-safe: the server's lock guards it.
+
+    Each node hands its counts in when it has read a window, and waits with reading its documents
+    once more until the others have, too. The sum is fixed then: whoever reads documents of this
+    window again reads them by the same vectors. Who dies is waited for no longer.
+
+    The state is in memory alone: after a restart the nodes that have a sum bring it back.
+    """
+
+    def __init__(self) -> None:
+        self._windows: dict[int, _Window] = {}
+
+    def answer(
+        self,
+        window: int,
+        node: str,
+        counts: TextCounts | None,
+        readers: Collection[str],
+        awaited: Collection[str],
+    ) -> tuple[str, tuple[TextCounts, ...]]:
+        """What a node is to do, and with READY the parts of the sum.
+
+        counts   of this node, in place of what it handed in before
+        readers  nodes that read text of the window, or may have yet to
+        awaited  those of them that are waited for
+        """
+        one = self._of(window)
+        if one.fixed is None:
+            if counts is not None:
+                one.given[node] = counts
+            if {*readers, *one.given} <= {node}:
+                one.fixed = ()
+            elif node not in one.given:
+                return SEND, ()
+            elif not one.given.keys() >= set(awaited):
+                return WAIT, ()
+            else:
+                one.fixed = tuple(counts for _, counts in sorted(one.given.items()))
+            one.given.clear()
+        return READY, one.fixed
+
+    def fix(self, window: int, total: TextCounts | None) -> None:
+        """A node has read a window by this sum; None: by its own counts, as nobody else read it."""
+        one = self._of(window)
+        if one.fixed is None:
+            one.fixed = () if total is None else (total,)
+            one.given.clear()
+
+    def _of(self, window: int) -> _Window:
+        one = self._windows.setdefault(window, _Window())
+        for old in sorted(self._windows)[:-_KEPT]:
+            del self._windows[old]
+        return one
+
 
 _FAR = 400 * 365 * 86_400
 """Seconds from 1970 beyond which a window's start is nonsense."""

@@ -102,7 +102,7 @@ def _spread(codes: Any, ends: Any, last: Any, documents: Any) -> None:
             at += 1
 
 
-def progress(
+def source_progress(
     blocks: Sequence[TokenBlock], calendar: Calendar, learnt_at: float
 ) -> tuple[SourceProgress, ...]:
     """How far each source came: one record per (source, window). `learnt_at` is wall time."""

@@ -33,7 +33,7 @@ from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.pool import TextPool
 from embedding.text.tokenizers import as_written
-from embedding.worker.corpus.corpus import document_key, named_source, stretches
+from embedding.worker.corpus.corpus import Offset, document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import (
     DatedLines,
     columns_before,
@@ -42,7 +42,6 @@ from embedding.worker.corpus.datedlines import (
     passing,
     remembered_from,
 )
-from embedding.worker.corpus.offset import Offset
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
 

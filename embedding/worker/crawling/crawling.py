@@ -23,8 +23,12 @@ from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
 from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
-from embedding.worker.crawling.batches import BackgroundTasks, BlockSink, TextBatches
-from embedding.worker.crawling.inflight import InFlightDocuments
+from embedding.worker.crawling.batches import (
+    BackgroundTasks,
+    BlockSink,
+    InFlightDocuments,
+    TextBatches,
+)
 from embedding.worker.crawling.leasing import LeaseKeeper
 from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.lifetime import end_with_parent

@@ -17,7 +17,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseView
 from embedding.exchange.channel import ask
 from embedding.kernel.errors import FencedError, UnavailableError
-from embedding.worker.crawling.inflight import InFlightDocuments
+from embedding.worker.crawling.batches import InFlightDocuments
 from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.crawling.unacknowledged import decode_offset
 from embedding.worker.spec import NodeSpec

@@ -13,9 +13,8 @@ from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.models.base import BlockLoss
 from embedding.models.jit import kernel
 from embedding.worker.learning.combining import share
-from embedding.worker.learning.ticks import Prepared, StepResult, Trained, check_loss
+from embedding.worker.learning.ticks import Prepared, StepResult, Trained, Work, check_loss
 from embedding.worker.learning.training import BlockTraining, LearnerParts
-from embedding.worker.learning.work import Work
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(24)

@@ -26,12 +26,9 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import NodeClock, PushStopwatch, Start
-from embedding.worker.learning.noderounds import NodeRounds
-from embedding.worker.learning.observing import Observer
-from embedding.worker.learning.replaying import Replaying
+from embedding.worker.learning.nodeclock import LearnerSetup, NodeClock, PushStopwatch, Start
+from embedding.worker.learning.replaying import NodeRounds, Replaying
 from embedding.worker.learning.scoring import PairSampler
-from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import (
     Close,
     Prepared,
@@ -41,7 +38,7 @@ from embedding.worker.learning.ticks import (
     pacing,
     progress,
 )
-from embedding.worker.learning.training import LearnerParts, MakeTraining, RowPlan
+from embedding.worker.learning.training import LearnerParts, MakeTraining, Observer, RowPlan
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.lexicon import NodeLexicon

@@ -11,11 +11,10 @@ from embedding.exchange.protocol import Ack, PulledRows, PullRequest
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
-from embedding.worker.learning.nodeclock import NodeClock
+from embedding.worker.learning.nodeclock import LearnerSetup, NodeClock
 from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.replaying import Replaying
-from embedding.worker.learning.setup import LearnerSetup
-from embedding.worker.learning.work import Work
+from embedding.worker.learning.ticks import Work
 
 
 class LearnerLink:

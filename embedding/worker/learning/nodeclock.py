@@ -5,10 +5,29 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.protocol import Ack, PulledRows, Push, Welcome
+from embedding.exchange.protocol import EVERY_BLOCK, Ack, Pace, PulledRows, Push, Welcome
+from embedding.kernel.records import Calendar
+from embedding.models.config import ModelConfig
+from embedding.worker.config import NodeConfig
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.work import Work
+from embedding.worker.learning.ticks import Work
+
+
+@dataclass(frozen=True)
+class LearnerSetup:
+    """Settings of a learner.
+
+    calendar    of the windows that its counts are booked in
+    most_bytes  of the use of words that one push carries; the rest goes ahead of it
+    life        mark of the process, where it hands in how it used words
+    """
+
+    node: str
+    model: ModelConfig
+    config: NodeConfig
+    calendar: Calendar
+    most_bytes: int = 32 * 2**20
+    life: str = ""
 
 
 @dataclass(frozen=True)

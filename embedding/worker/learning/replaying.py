@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.pace import Pace
-from embedding.exchange.protocol import PulledRows
+from embedding.exchange.protocol import Pace, PulledRows
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock
+from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.config import NodeConfig
@@ -17,10 +18,51 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldOut, HeldPairs
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.nodeclock import NodeClock
-from embedding.worker.learning.noderounds import NodeRounds
 from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.learning.wordtables import WordTables
+
+
+class Remembers(Protocol):
+    """A node's past, as far as a round needs it."""
+
+    @property
+    def pace(self) -> Pace:
+        """Of the policy."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last block."""
+        ...
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """What it remembers."""
+        ...
+
+    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
+        """Remembered text with noise words of its own."""
+        ...
+
+
+class NodeRounds(Protocol):
+    """A node's part in rounds of all nodes; used by the thread that pulls."""
+
+    def memory(self) -> ReplayMemory:
+        """For a node that replays nothing otherwise."""
+        ...
+
+    def pulled(self, pull: Callable[[], PulledRows], past: Remembers) -> tuple[PulledRows, float]:
+        """What a pull brings after the rounds that it is held back for, and their seconds."""
+        ...
+
+
+NODE_ROUNDS: Registry[Callable[..., NodeRounds], NoTraits] = Registry(
+    "kind of rounds", "yeoron.rounds", "embedding.worker.learning", "NODE_ROUNDS"
+)
+"""Made of the session with the server, model, stream and name of a node, whether its text may
+leave it, and the event that ends it. A node takes part in the first; the core has none."""
 
 
 class Replaying:

@@ -7,21 +7,61 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from embedding.exchange.payload import WindowUse
+from embedding.exchange.payload import WindowUse, WordContexts
 from embedding.exchange.protocol import SharedTables
-from embedding.kernel.records import IntArray, Table
+from embedding.kernel.records import IntArray, Table, TokenBlock
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import ModelConfig
 from embedding.worker.learning.combining import Steps, steps_of
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.observing import Observer
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.replaying import Replaying
-from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Prepared, StepResult, Trained
 from embedding.worker.learning.wordtables import WordTables
-from embedding.worker.words.rarewords import RowCounts
+from embedding.worker.usage.usage import Rows, UsageReader
+from embedding.worker.words.rarewords import RareContexts, RareWords, RowCounts
+
+
+class Observer:
+    """Of one learner; each part is None where the server does not ask for it.
+
+    usage  remembers text, and reads it again when a window closes
+    """
+
+    def __init__(self, rare: RareWords | None, usage: UsageReader | None) -> None:
+        self.usage = usage
+        self._rare = rare
+
+    def sight(
+        self, blocks: Sequence[TokenBlock], planned: BlockPlan, rows: Callable[[], RowCounts]
+    ) -> Sequence[RareContexts]:
+        """What the blocks say of words that were read only a few times.
+
+        rows  the words of the tick by local row; asked for where it is needed alone
+        """
+        return () if self._rare is None else self._rare.sight(blocks, planned.block, rows())
+
+    def rare_contexts(self, prepared: Prepared) -> WordContexts | None:
+        """What stood around young words."""
+        return None if self._rare is None else self._rare.learn_all(prepared.sightings)
+
+    def remember(self, prepared: Prepared) -> None:
+        """Fresh text, until the windows that it is compared with are over."""
+        if self.usage is not None and prepared.blocks:
+            self.usage.keep(prepared.blocks, prepared.tables)
+
+    def close(self, prepared: Prepared, words: WordTables, rows: Rows) -> tuple[WindowUse, ...]:
+        """How words were used in a window that is over, and before it."""
+        usage, close = self.usage, prepared.close
+        if usage is None or close is None:
+            return ()
+        if usage.peers is not None:
+            words.refresh()
+            usage.wait(close.window, words.lexicon)
+            words.refresh()  # what all nodes counted has words that this one has not heard of
+        return (usage.close(close.window, words.lexicon, rows, close.inherited),)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from embedding.models.subwords import GramIndex
 from embedding.worker.learning.combining import Usual
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.planning import BlockPlan, CodedText, local_rows, plan
-from embedding.worker.words.lexicon import NodeLexicon
-from embedding.worker.words.noise import NoiseWords
+from embedding.worker.words.lexicon import NodeLexicon, NoiseWords
 from embedding.worker.words.rarewords import RowCounts
 
 

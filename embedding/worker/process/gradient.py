@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 
-from embedding.exchange.connecting import connect
 from embedding.exchange.payload import Inherited
 from embedding.exchange.protocol import Ask
 from embedding.kernel.errors import (
@@ -35,11 +34,15 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.ticks import Close, StepResult
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.process.acknowledging import Acknowledgements, secure
-from embedding.worker.process.closing import Closings
-from embedding.worker.process.intake import ticks
-from embedding.worker.process.making import listener_of, make_learner, make_transport, relay_of
-from embedding.worker.process.pipeline import Pipeline, When
-from embedding.worker.process.rehearsing import rehearsals_of
+from embedding.worker.process.making import (
+    connect,
+    listener_of,
+    make_learner,
+    make_transport,
+    relay_of,
+)
+from embedding.worker.process.pipeline import Pipeline, When, ticks
+from embedding.worker.process.rehearsing import Closings, rehearsals_of
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import NodeSpec
 

@@ -6,9 +6,12 @@ import os
 import threading
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay, aggregation
+from embedding.exchange.rowpath import DirectRows, MakePath
 from embedding.exchange.shards.columns import columns
+from embedding.exchange.shards.rows import RowsOnShards
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
@@ -17,14 +20,13 @@ from embedding.kernel.records import Calendar
 from embedding.models.base import Trainer
 from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
-from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.corpus import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.noderounds import NODE_ROUNDS, NodeRounds
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.replaying import NODE_ROUNDS, NodeRounds
 from embedding.worker.learning.training import TRAININGS, MakeTraining, in_place
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
@@ -34,6 +36,50 @@ from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
 from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.lookahead import LookAhead
+
+
+def connect(
+    location: str,
+    *,
+    node: str,
+    config: ExchangeConfig,
+    config_digest: str = "",
+    stop: threading.Event | None = None,
+    incarnation: str = "",
+    relay: Relay | None = None,
+) -> ParameterClient:
+    """A client that has greeted the server, whose rows go where the server says that they lie."""
+
+    def greeted(path: MakePath) -> tuple[ParameterClient, Welcome]:
+        client = ParameterClient(
+            location,
+            node=node,
+            config=config,
+            config_digest=config_digest,
+            stop=stop,
+            incarnation=incarnation,
+            relay=relay,
+            path=path,
+        )
+        try:
+            return client, client.hello()
+        except BaseException:
+            client.close()
+            raise
+
+    client, welcome = greeted(DirectRows)
+    if not welcome.shards:
+        return client
+    # No goodbye in between: the server would take the node for gone, and close windows without it.
+    client.drop()
+    client.close()
+    return greeted(_path_of(welcome))[0]
+
+
+def _path_of(welcome: Welcome) -> MakePath:
+    if welcome.split != "columns":
+        return RowsOnShards
+    return columns().path()
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:

@@ -2,7 +2,7 @@
 
 When one of them dies both are started again with a fresh queue. Nothing acknowledged is lost: the
 server has it; what was not acknowledged is still open in the frontier and is fetched again, and the
-reader of a corpus goes on behind the last block that the server has (see `offset.py`).
+reader of a corpus goes on behind the last block that the server has (see `Offset`).
 """
 
 from __future__ import annotations

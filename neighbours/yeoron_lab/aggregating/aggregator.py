@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
 from embedding.exchange.relay import RELAYS
-from embedding.exchange.token import read_token
+from embedding.exchange.token import TokenRequired, read_token
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.registry import NoTraits

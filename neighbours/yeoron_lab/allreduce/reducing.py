@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta

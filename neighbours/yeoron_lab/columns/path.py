@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from embedding.exchange.codec import encode_push
+from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.compression.whole import entry_type
+from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import PathSetup, pull_from_server
 from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.rows import without_rows
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message

@@ -19,8 +19,8 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, Table
-from embedding.server.shards.fields import at_of
 from embedding.server.shards.heldrows import HeldRows
+from embedding.server.shards.log import at_of
 from embedding.server.shards.service import acknowledged
 from embedding.server.shards.state import ShardState
 from yeoron_lab.columns.minibatches import (

@@ -10,10 +10,10 @@ from embedding.exchange.headers import string, whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
-from embedding.server.figures.families import is_number
+from embedding.server.figures.metrics import is_number
 from embedding.server.flight.shell import Call, Who
-from embedding.server.limits import check_nodes, check_report, check_rows
 from embedding.server.state import ServerState
+from embedding.server.validation import check_nodes, check_report, check_rows
 from yeoron_lab.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
 from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.together import OFFSETS, joined_texts

@@ -16,8 +16,7 @@ from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import PathSetup, ShardSync
-from embedding.exchange.servercalls import ServerCalls
-from embedding.exchange.session import Session
+from embedding.exchange.session import ServerCalls, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from yeoron_lab.groups.entry import GroupEntry, encode_entry

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from embedding.exchange.headers import position, whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
-from embedding.server.shards.fields import at_of, table_of
+from embedding.server.shards.log import at_of, table_of
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 from yeoron_lab.groups.moved import MovedRows

@@ -17,9 +17,8 @@ from embedding.exchange.protocol import Push, Welcome
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.compatibility import SERVER_GROUPS
-from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig, check_pace
 from embedding.server.flight.credentials import own_line
-from embedding.server.groupconfig import check_pace
 from embedding.server.words.accounting import Accounts, PushArrival
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.groups.client import LeaderClient

@@ -13,11 +13,11 @@ import numpy as np
 
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.headers import position, whole
+from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import Push
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.split import joined, places, split_push
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message

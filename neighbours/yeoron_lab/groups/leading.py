@@ -17,10 +17,9 @@ from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.compatibility import SERVER_GROUPS
-from embedding.server.config import SyncConfig
+from embedding.server.config import SyncConfig, check_pace
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
-from embedding.server.groupconfig import check_pace
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_ids

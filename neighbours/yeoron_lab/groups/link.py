@@ -10,7 +10,7 @@ from typing import Any
 
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import SnapshotRef, Window
-from embedding.server.figures.transports import NODE_FIGURES, total
+from embedding.server.figures.reports import NODE_FIGURES, total
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
 from yeoron_lab.groups.client import LeaderClient

@@ -23,8 +23,7 @@ from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.fetching import LateError
-from embedding.server.shards.link import ShardLink
+from embedding.server.shards.link import LateError, ShardLink
 from embedding.server.shards.log import TakeMoves
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.words.vocabulary import Vocabulary

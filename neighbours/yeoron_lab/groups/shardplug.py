@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 
 from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits
-from embedding.server.shards.grouping import SHARD_GROUPS
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
+from embedding.server.shards.state import SHARD_GROUPS, ShardState
 from yeoron_lab.groups.following import FollowingCalls, following_shard
 from yeoron_lab.groups.grouped import GroupStream
 from yeoron_lab.groups.moved import MovedRows

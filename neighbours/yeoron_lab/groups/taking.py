@@ -13,7 +13,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
-from embedding.server.groupconfig import GroupConfig
+from embedding.server.config import GroupConfig
 from yeoron_lab.groups.drift import Moved
 from yeoron_lab.groups.entry import GroupEntry, WindowScore, merged
 

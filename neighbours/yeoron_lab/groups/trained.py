@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from embedding.server.config import ServerConfig
-from embedding.server.groupconfig import GroupConfig
+from embedding.server.config import GroupConfig, ServerConfig
 from embedding.server.processes import START_S, ProcessKeeper
 from embedding.training.request import TrainRequest, set_of
 from yeoron_lab.groups.process import GroupSpec

@@ -20,8 +20,8 @@ from embedding.kernel.registry import NoTraits
 from embedding.models.config import ModelConfig
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
-from embedding.worker.learning.noderounds import NODE_ROUNDS, Remembers
 from embedding.worker.learning.planning import BlockPlan
+from embedding.worker.learning.replaying import NODE_ROUNDS, Remembers
 from embedding.worker.learning.ticks import hash_seed
 from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task, ready, work
 from yeoron_lab.lbfgs.objective import Objective

@@ -18,7 +18,7 @@ from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.registry import NoTraits
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.families import Figures, labelled, plain
+from embedding.server.figures.metrics import Figures, labelled, plain
 from embedding.server.parts import SERVER_PARTS
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rowstore.interface import RowStore

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embedding.exchange.pace import ROUND, Pace
+from embedding.exchange.protocol import ROUND, Pace
 from embedding.server.config import SyncConfig
+from embedding.server.policies.base import Ssp
 from embedding.server.policies.board import ClockTable
-from embedding.server.policies.eager import Ssp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 

@@ -19,18 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack
+from embedding.exchange.protocol import EVERY_BLOCK, Ack, Pace
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.kernel.registry import NoTraits
 from embedding.models.base import BlockLoss
 from embedding.worker.learning.combining import share
 from embedding.worker.learning.copies import CopyTraining, EachBlock, PulledCopies, Rowed
 from embedding.worker.learning.nodeclock import NodeClock
-from embedding.worker.learning.ticks import Prepared, StepResult, Trained
+from embedding.worker.learning.ticks import Prepared, StepResult, Trained, Work
 from embedding.worker.learning.training import TRAININGS, BlockTraining, LearnerParts
-from embedding.worker.learning.work import Work
 from yeoron_lab.paced.localrows import ChangedRows, NodeRows
 
 Ids = dict[Table, IntArray]

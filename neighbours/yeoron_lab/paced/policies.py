@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embedding.exchange.pace import Pace
-from embedding.server.policies.base import by_clock
+from embedding.exchange.protocol import Pace
+from embedding.server.policies.base import Asp, Bsp, by_clock
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
-from embedding.server.policies.eager import Asp
-from embedding.server.policies.lockstep import Bsp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 

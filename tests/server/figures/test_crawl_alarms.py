@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.alarms import crawl_figures, open_alarms
+from embedding.server.figures.reports import crawl_figures, open_alarms
 from embedding.server.service import running_server
 
 ALARM = {"event": "blocked", "since": "2026-01-01T00:00:00+00:00", "sentence": "it refuses"}

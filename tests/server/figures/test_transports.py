@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.metrics import render
-from embedding.server.figures.transports import topology
+from embedding.server.figures.reports import topology
 from embedding.server.service import running_server
 
 REPORT = {

@@ -29,7 +29,7 @@ from embedding.exchange.strictjson import loads
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
-from embedding.server import limits
+from embedding.server import validation
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from generated import examples
@@ -356,7 +356,7 @@ def test_refusals_are_counted_by_kind(server, changes, kind):
 
 def test_a_word_that_is_none_is_not_kept(server):
     channel = opened(server, "fuzz")
-    long = pa.array(["길" * limits.MAX_WORD_BYTES])
+    long = pa.array(["길" * validation.MAX_WORD_BYTES])
     with pytest.raises(RefusedError, match="a word of"):
         channel.request(Message({"op": "admit"}, {"counts": ints(1)}, {"words": long}))
     counts = BlockCounts((CountGroup("s", 0, 1),), ints(-1), long, ints(1), ints(1))
@@ -381,7 +381,7 @@ def test_so_many_sources_are_scored_and_no_more(server, monkeypatch):
     channel = opened(server, "fuzz")
     one = ints(0)
     pairs = [ScorePairs(f"scored-{n}", one, one, one.reshape(1, 1), one) for n in range(3)]
-    monkeypatch.setattr(limits, "MAX_SOURCES", len(server.state.scores.sources) + 2)
+    monkeypatch.setattr(validation, "MAX_SOURCES", len(server.state.scores.sources) + 2)
     with pytest.raises(RefusedError, match="3 new sources"):
         channel.request(encode_pull(PullRequest(ints(), ints(), 0, pairs)))
     assert not any(pair.source in server.state.scores.sources for pair in pairs)
@@ -405,7 +405,7 @@ def test_names_that_cannot_be_shown_are_refused(server, name):
 
 
 def test_so_many_nodes_are_known_and_no_more(server, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_NODES", 2)
+    monkeypatch.setattr(validation, "MAX_NODES", 2)
     opened(server, "fuzz").close()
     with pytest.raises(RefusedError, match="2 nodes are known"):
         opened(server, "another").close()

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import EVERY_BLOCK, Pace, Push
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies.board import Apply, Drop, PendingPush
-from embedding.server.rows.averaging import averaged
+from embedding.server.rows.changing import averaged
 
 
 def machine_of(*nodes: str, **sync: Any) -> ConsistencyMachine:

@@ -20,7 +20,7 @@ from embedding.kernel.errors import ConfigError, PlatformError, RefusedError
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.ledger.journal import Journal, read_journal
+from embedding.server.ledger.sequence import Journal, read_journal
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.service import ParameterServer, running_server
 from serving import start_server

@@ -15,7 +15,6 @@ import pytest
 from named import named
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import PlatformError
@@ -23,6 +22,7 @@ from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.shards.sharding import Fleet, shard_specs
+from embedding.worker.process.making import connect
 from waiting import until
 
 CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)

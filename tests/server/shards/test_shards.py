@@ -15,7 +15,6 @@ from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.shards.links import Backlog, reached
@@ -33,14 +32,14 @@ from embedding.kernel.errors import (
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groupconfig import GroupConfig
+from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.processes import ProcessKeeper
 from embedding.server.service import ParameterServer
 from embedding.server.shards.log import Admit
 from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
+from embedding.worker.process.making import connect as greet
 from waiting import until
 from yeoron_lab.groups.following import following_shard
 

@@ -15,7 +15,6 @@ from threads import crash_primary, fleet, sharded
 
 from embedding.evaluation.gold import PairGold
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message
@@ -27,6 +26,7 @@ from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.snapshotting.live import LiveModel
 from embedding.snapshots.store import SnapshotStore
+from embedding.worker.process.making import connect as greet
 from waiting import until
 
 DIM, BUCKETS, SEED = 4, 301, 3

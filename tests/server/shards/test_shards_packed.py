@@ -15,13 +15,13 @@ from threads import fleet, sharded
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.compression.base import packing
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
+from embedding.worker.process.making import connect as greet
 from waiting import until
 from yeoron_lab.columns.path import ColumnsOnShards
 

@@ -11,7 +11,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.scoring import Cooccurrence, PairRing, ScoreKeeper
-from embedding.server.snapshotting.gold import measure_gold
+from embedding.server.snapshotting.live import measure_gold
 
 
 def ints(*values: int) -> np.ndarray:

@@ -19,8 +19,7 @@ from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import running_server
 from embedding.server.snapshotting.live import LiveModel
 from embedding.server.state import ServerState
-from embedding.server.words.inferred import trust
-from embedding.server.words.reading import IdRows
+from embedding.server.words.inferred import IdRows, trust
 from embedding.snapshots.store import SnapshotStore
 from yeoron_lab.together import decode_together, encode_together
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from embedding.exchange.payload import BlockCounts
 from embedding.kernel.records import Calendar, IntArray, TokenBlock, WindowUnit
 from embedding.worker.corpus.authors import Authors
-from embedding.worker.corpus.counting import count_words, progress
+from embedding.worker.corpus.counting import count_words, source_progress
 
 JANUARY = datetime(2020, 1, 31, 23, tzinfo=UTC).timestamp()
 FEBRUARY = datetime(2020, 2, 1, 1, tzinfo=UTC).timestamp()
@@ -169,7 +169,7 @@ def test_nothing_read_is_nothing_counted() -> None:
 
 
 def test_progress_has_one_record_a_window_and_the_latest_time() -> None:
-    records = progress(
+    records = source_progress(
         [block([[["a"]], [["b", "c"]]], [JANUARY, FEBRUARY])],
         Calendar(WindowUnit.MONTH),
         FEBRUARY + 10,
@@ -182,7 +182,7 @@ def test_progress_has_one_record_a_window_and_the_latest_time() -> None:
 
 
 def test_a_document_without_a_word_still_counts_as_read() -> None:
-    records = progress([block([[]], [JANUARY])], Calendar(WindowUnit.DAY), JANUARY)
+    records = source_progress([block([[]], [JANUARY])], Calendar(WindowUnit.DAY), JANUARY)
     assert records[0].documents == 1
     assert records[0].tokens == 0
     empty = [block([[]], [JANUARY])]

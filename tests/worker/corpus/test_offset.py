@@ -18,7 +18,7 @@ from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus import corpus
-from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.corpus import Offset
 from embedding.worker.corpus.reading import READ_AGAIN, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples

@@ -21,9 +21,8 @@ from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus import corpus
-from embedding.worker.corpus.corpus import open_corpus, stretches
+from embedding.worker.corpus.corpus import Offset, open_corpus, stretches
 from embedding.worker.corpus.datedlines import dated_lines
-from embedding.worker.corpus.offset import Offset
 from embedding.worker.corpus.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples

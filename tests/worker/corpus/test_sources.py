@@ -23,11 +23,10 @@ from embedding.text.config import TextConfig
 from embedding.training import survey
 from embedding.training.survey import SourceCounter
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.corpus import Offset, named_source
 from embedding.worker.corpus.datedlines import DatedLines, dated_lines
-from embedding.worker.corpus.offset import Offset
 from embedding.worker.corpus.reading import blocks
-from embedding.worker.process.intake import ticks
+from embedding.worker.process.pipeline import ticks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 NAMES = ("뉴스", "게시판")

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
-from embedding.worker.learning.latewords import NO_ROW, LateWords
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import CodedText
-from embedding.worker.learning.rehearsal import Rehearsal
+from embedding.worker.learning.rehearsal import NO_ROW, LateWords, Rehearsal
 
 WORDS = "abcdefghij"
 

@@ -22,10 +22,9 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.corpus import Offset
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.learning.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)

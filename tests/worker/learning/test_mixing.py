@@ -15,7 +15,7 @@ from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.mixing import Mixing
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.spec import NodeSpec
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)

@@ -25,8 +25,7 @@ from killing import (
 
 from embedding.exchange.client import ParameterClient
 from embedding.kernel.ports import lasting_port
-from embedding.server.config import ServerConfig
-from embedding.server.groupconfig import GroupConfig
+from embedding.server.config import GroupConfig, ServerConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.process.node import run_node

@@ -18,8 +18,8 @@ from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.ticks import Close
-from embedding.worker.process.closing import MOST_REFUSALS, Closings
 from embedding.worker.process.gradient import GradientProcess
+from embedding.worker.process.rehearsing import MOST_REFUSALS, Closings
 from embedding.worker.spec import NodeSpec
 from waiting import until
 

@@ -29,8 +29,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.hogwild.training import MappedTables, in_place
 

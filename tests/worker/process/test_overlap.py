@@ -24,7 +24,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
 from embedding.worker.process.pipeline import Pipeline, When
 

@@ -20,8 +20,7 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.learning.ticks import StepResult
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.lbfgs.batchwork import BatchWork

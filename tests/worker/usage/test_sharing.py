@@ -30,7 +30,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.sharing import SharingCalls
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
-from embedding.server.words.sharedcounts import SharedCounts
+from embedding.server.words.accounting import SharedCounts
 from embedding.worker.usage.paircounts import PairCounts, pair_counts
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.sharing import Peers

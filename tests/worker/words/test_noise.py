@@ -13,10 +13,8 @@ from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.setup import LearnerSetup
-from embedding.worker.words.lexicon import NodeLexicon
-from embedding.worker.words.noise import NoiseWords, _repeat
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.words.lexicon import NodeLexicon, NoiseWords, _repeat
 
 KEPT = ModelConfig(dim=4, sample=0.0)
 

@@ -11,9 +11,9 @@ from crawling_node import Node
 
 from embedding.exchange.contributors import Contributors, contributor_id
 from embedding.kernel.errors import RefusedError
+from embedding.server.admitting import AnonymityThreshold
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.words.anonymity import AnonymityThreshold
 from embedding.text.config import TextConfig
 
 NAME = "홍길동"

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
-from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import WordContexts, summed
-from embedding.exchange.protocol import PROTOCOL_VERSION
+from embedding.exchange.protocol import EVERY_BLOCK, PROTOCOL_VERSION, Pace
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.contextbags import ContextBag, added_up
@@ -17,13 +16,12 @@ from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import SyncConfig
 from embedding.server.snapshotting.live import LiveModel
-from embedding.server.words.reading import IdRows, Taught
+from embedding.server.words.inferred import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.nodeclock import LearnerSetup, Start
 from embedding.worker.learning.planning import CodedText, plan
-from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.rarewords import RareWords, RowCounts
 from yeoron_lab.hogwild.training import MappedTables, in_place
 from yeoron_lab.paced.paced import at_a_pace
