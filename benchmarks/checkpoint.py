@@ -72,7 +72,9 @@ class Trainer:
         while not stop.is_set():
             ids = np.sort(rng.choice(words, BLOCK, replace=False))
             began = time.perf_counter()
-            self._clock = self.client.pull(PullRequest(ids, ids, clock=self._clock)).clock
+            self._clock = self.client.pull(
+                PullRequest({Table.IN: ids, Table.OUT: ids}, clock=self._clock)
+            ).clock
             self.took.append((began, time.perf_counter() - began))
             values = np.full((BLOCK, self._dim), 1e-4, dtype=np.float32)
             began = time.perf_counter()

@@ -108,7 +108,7 @@ class Node:
             extras=Extras(stopwatch=self.watch),
             kind=at_a_pace,
         )
-        self.line.pull(PullRequest(NONE, NONE, clock=0))
+        self.line.pull(PullRequest({}, clock=0))
         self.prepared: Prepared | None = None
         self.trained: Trained | None = None
 
@@ -122,7 +122,7 @@ class Node:
 
     def may_read(self) -> bool:
         try:
-            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.turn.clock))
+            self.line.pull(PullRequest({}, clock=self.learner.turn.clock))
         except HeldError:
             return False
         return True

@@ -246,8 +246,7 @@ def _node(
                 kind=at_a_pace,
             )
             # All take part from the first clock on.
-            none = np.empty(0, dtype=np.int64)
-            client.pull(PullRequest(none, none, clock=welcome.clock))
+            client.pull(PullRequest({}, clock=welcome.clock))
             ready.wait(60)
             share = [1.0]
 

@@ -37,7 +37,15 @@ from embedding.exchange.payload import (
     RowDelta,
     WordContexts,
 )
-from embedding.exchange.protocol import EVERY_BLOCK, Ack, Pace, PullRequest, Push, VocabularyDelta
+from embedding.exchange.protocol import (
+    EVERY_BLOCK,
+    NAMES,
+    Ack,
+    Pace,
+    PullRequest,
+    Push,
+    VocabularyDelta,
+)
 from embedding.exchange.shards.columns import decode_block
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.kernel.errors import RefusedError
@@ -230,11 +238,8 @@ def _progress(found: object) -> tuple[SourceProgress, ...]:
 def encode_pull(request: PullRequest, dtype: str = "float32") -> Message:
     """A pull as a message, its rows to be answered as `dtype`; all pairs have as many negatives."""
     arrays: dict[str, Array] = {
-        "vectors": np.asarray(request.vectors, dtype=np.int64),
-        "contexts": np.asarray(request.contexts, dtype=np.int64),
+        NAMES[table]: np.asarray(ids, dtype=np.int64) for table, ids in request.rows.items()
     }
-    if request.grams is not None:
-        arrays["grams"] = np.asarray(request.grams, dtype=np.int64)
     score = request.score
     header: dict[str, Any] = {"op": "pull", "clock": request.clock, "rows": dtype}
     if score:
@@ -248,7 +253,7 @@ def decode_pull(message: Message) -> PullRequest:
     """Inverse of `encode_pull`."""
     score = _score(message) if "score" in message.header else ()
     clock = whole(message.header, "clock")
-    return PullRequest.of(decode_row_ids(message), clock, score)
+    return PullRequest(decode_row_ids(message), clock, score)
 
 
 def _score(message: Message) -> tuple[ScorePairs, ...]:
@@ -272,11 +277,11 @@ def _score(message: Message) -> tuple[ScorePairs, ...]:
 
 def decode_row_ids(message: Message) -> dict[Table, IntArray]:
     """The ids that a pull names, by table; n-gram buckets only where it asks for some."""
-    found = {Table.IN: message.array("vectors", "i8", 1)}
-    found[Table.OUT] = message.array("contexts", "i8", 1)
-    if "grams" in message.arrays:
-        found[Table.SUB] = message.array("grams", "i8", 1)
-    return found
+    return {
+        table: message.array(name, "i8", 1)
+        for table, name in NAMES.items()
+        if table is not Table.SUB or name in message.arrays
+    }
 
 
 def encode_vocabulary(delta: VocabularyDelta) -> Message:

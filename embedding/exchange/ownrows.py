@@ -13,8 +13,8 @@ from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import position, whole
-from embedding.exchange.protocol import PulledRows, Push
-from embedding.exchange.rowcache import NAMES, RowCache
+from embedding.exchange.protocol import NAMES, PulledRows, Push
+from embedding.exchange.rowcache import RowCache
 from embedding.exchange.shards.split import split_push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
@@ -92,11 +92,9 @@ class OwnRows:
             }
         return PulledRows(
             clock=whole(header, "clock"),
-            vectors=found[Table.IN],
-            contexts=found[Table.OUT],
+            rows=found,
             sequence=sequence,
             nll=tuple(header.get("nll", ())),
-            grams=found.get(Table.SUB),
             at=position(header.get("at")),
         )
 

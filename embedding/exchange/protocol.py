@@ -35,6 +35,9 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
+NAMES = {Table.IN: "vectors", Table.OUT: "contexts", Table.SUB: "grams"}
+"""What the rows of a table are called in a message."""
+_NO_IDS: IntArray = np.empty(0, dtype=np.int64)
 PROTOCOL_VERSION = 16
 """Version of the wire protocol. A server speaks with nodes of this version and of the one before,
 so that servers are brought up to date first; it refuses others at the greeting."""
@@ -243,39 +246,20 @@ class Ack:
 class PullRequest:
     """The rows that a node asks for.
 
-    vectors   int64 [n], ids of rows of `in`
-    contexts  int64 [m], ids of rows of `out`
-    clock     clock of the block that the rows are for
-    score     pairs of any number of sources, scored on the rows as they are when the policy lets
-              the pull through
-    grams     int64 [g], n-gram buckets; None: not asked for (fastText alone has them)
+    ids    by table, int64 [n]: rows of words, or n-gram buckets (fastText alone has them)
+    clock  clock of the block that the rows are for
+    score  pairs of any number of sources, scored on the rows as they are when the policy lets the
+           pull through
     """
 
-    vectors: IntArray
-    contexts: IntArray
+    ids: Mapping[Table, IntArray]
     clock: int
     score: Sequence[ScorePairs] = ()
-    grams: IntArray | None = None
 
-    @classmethod
-    def of(
-        cls, ids: Mapping[Table, IntArray], clock: int, score: Sequence[ScorePairs] = ()
-    ) -> PullRequest:
-        """Ask for these rows by table, int64; a table that is not named has none to ask for."""
-        none = np.empty(0, dtype=np.int64)
-        return cls(
-            ids.get(Table.IN, none), ids.get(Table.OUT, none), clock, score, ids.get(Table.SUB)
-        )
-
-    @classmethod
-    def without_rows(cls, clock: int, score: Sequence[ScorePairs] = ()) -> PullRequest:
-        """Wait for the policy and have pairs scored; no row is asked for."""
-        return cls.of({}, clock, score)
-
-    def by_table(self) -> dict[Table, IntArray]:
-        """The ids of each table that is asked for."""
-        found = {Table.IN: self.vectors, Table.OUT: self.contexts}
-        return found if self.grams is None else found | {Table.SUB: self.grams}
+    @property
+    def rows(self) -> dict[Table, IntArray]:
+        """As it travels: the tables of words are named in any case."""
+        return {Table.IN: _NO_IDS, Table.OUT: _NO_IDS, **self.ids}
 
 
 @dataclass(frozen=True)
@@ -283,31 +267,22 @@ class PulledRows:
     """Rows as the policy lets them be read.
 
     clock     clock that the rows stand for; the delta computed on them is pushed with it
-    vectors   float32 or float16 [n, dim], one row for each id asked for, in that order; it may be
-              the received message itself and read-only: copy it to train on it
-    contexts  float32 or float16 [m, dim], likewise
+    rows      by table float32 or float16 [n, dim], one row for each id asked for, in that order; it
+              may be the received message itself and read-only: copy it to train on it
     sequence  the last push of this node that is in these rows
     nll       mean negative log-likelihood of each source's pairs, in the order in which they were
               sent; None where none of their words has a row
     waited_s  how long the policy held the pull back
-    grams     float32 or float16 [g, dim], likewise for n-gram buckets; None: not asked for
     at        where the rows lie on shards: incarnation and position of the log that they have to
               hold
     """
 
     clock: int
-    vectors: FloatArray | HalfArray
-    contexts: FloatArray | HalfArray
+    rows: Mapping[Table, FloatArray | HalfArray]
     sequence: int = 0
     nll: tuple[float | None, ...] = ()
     waited_s: float = 0.0
-    grams: FloatArray | HalfArray | None = None
     at: tuple[int, int] | None = None
-
-    def by_table(self) -> dict[Table, FloatArray | HalfArray]:
-        """The rows of each table that was asked for."""
-        found = {Table.IN: self.vectors, Table.OUT: self.contexts}
-        return found if self.grams is None else found | {Table.SUB: self.grams}
 
 
 @dataclass(frozen=True)

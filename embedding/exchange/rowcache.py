@@ -17,13 +17,13 @@ import numpy as np
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.payload import ByteArray, RowDelta
+from embedding.exchange.protocol import NAMES
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 MOST_PULLS = 200
 """Rows that were not pulled again in so many pulls are asked for again."""
-NAMES = {Table.IN: "vectors", Table.OUT: "contexts", Table.SUB: "grams"}
 
 
 @dataclass(frozen=True)

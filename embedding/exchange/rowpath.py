@@ -131,7 +131,7 @@ def pull_from_server(
     Raises RoundError when a round of all nodes is on, AheadError when the policy waits for this
     node's own push, UnavailableError after `pull_timeout_s`.
     """
-    config, asked = session.config, request.by_table()
+    config, asked = session.config, request.rows
     message = encode_pull(request, config.rows)
     began = time.monotonic()
     while True:

@@ -25,7 +25,7 @@ from embedding.exchange.protocol import (
     version_refused,
 )
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, Table, Window
+from embedding.kernel.records import Window
 from embedding.server.admitting import WordAdmission
 from embedding.server.applying import Applying
 from embedding.server.config import ServerConfig, SyncConfig
@@ -94,7 +94,6 @@ logger = logging.getLogger(__name__)
 
 PULL_WAIT_S = 1.0
 """How long a pull is held before it is answered `waiting`, so that streams stay responsive."""
-_NO_ROWS: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
 class ServerState:
@@ -260,19 +259,9 @@ class ServerState:
         if isinstance(scored, list):
             return scored
         nll = tuple(self.scores.score(*each) for each in scored)
-        sent = {
-            table: self.tables.device.as_sent(rows, half) for table, rows in pulled.rows.items()
-        }
-        return PulledRows(
-            at,
-            sent.get(Table.IN, _NO_ROWS),
-            sent.get(Table.OUT, _NO_ROWS),
-            sequence,
-            nll,
-            waited,
-            sent.get(Table.SUB),
-            at=pulled.at,
-        )
+        as_sent = self.tables.device.as_sent
+        sent = {table: as_sent(rows, half) for table, rows in pulled.rows.items()}
+        return PulledRows(at, sent, sequence, nll, waited, pulled.at)
 
     def _turn(self, node: str, clock: int, began: float) -> tuple[int, list[str]]:
         """Wait a moment for the policy: the clock that the node reads at, or whom it waits for."""

@@ -133,7 +133,7 @@ def wire(device: str, rows: int, dim: int, repeats: int) -> dict[str, float]:
         pulls, pushes, clock = [], [], welcome.clock
         for sequence in range(1, repeats + 3):
             began = time.perf_counter()
-            pulled = client.pull(PullRequest(ids, none, clock=clock))
+            pulled = client.pull(PullRequest({Table.IN: ids, Table.OUT: none}, clock=clock))
             half = time.perf_counter()
             deltas = (RowDelta(Table.IN, ids, delta),)
             clock = client.push(Push("bench", sequence, pulled.clock, deltas)).clock

@@ -135,7 +135,9 @@ class Batches:
 
     def pull(self, round_: int) -> None:
         ids = self.picks[round_ % PICKS]
-        self.clock = self.client.pull(PullRequest(ids, self.none, clock=self.clock)).clock
+        self.clock = self.client.pull(
+            PullRequest({Table.IN: ids, Table.OUT: self.none}, clock=self.clock)
+        ).clock
 
     def push(self, round_: int) -> None:
         self.sequence += 1

@@ -85,7 +85,7 @@ class Pusher:
 
     def learn(self, words: list[str], by: float = 1.0, at: float = AT) -> np.ndarray:
         ids = self.client.admit(words, np.full(len(words), 9))
-        self.client.pull(PullRequest(ids, ids, clock=self.clock))
+        self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=self.clock))
         order = np.sort(ids)
         rows = np.full((len(ids), DIM), by, dtype=np.float32) * np.arange(1, DIM + 1)
         deltas = tuple(
@@ -110,7 +110,7 @@ class Pusher:
 
     def rows(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         ids = self.client.admit(words, np.full(len(words), 9))
-        found = self.client.pull(PullRequest(ids, ids, clock=self.clock))
+        found = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=self.clock))
         return np.array(found.vectors), np.array(found.contexts)
 
 

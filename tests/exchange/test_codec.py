@@ -249,22 +249,26 @@ def test_a_pull_comes_back_with_its_pairs():
     rows = np.arange(4, dtype=np.int64).reshape(2, 2)
     more = ScorePairs("글판", ints(7, 8), ints(9, 9), rows, ints(0, -86_400))
     found = codec.decode_pull(
-        sent(codec.encode_pull(PullRequest(ints(5, 6), ints(), 7, [pairs, more, pairs])))
+        sent(
+            codec.encode_pull(
+                PullRequest({Table.IN: ints(5, 6), Table.OUT: ints()}, 7, [pairs, more, pairs])
+            )
+        )
     )
-    assert found.vectors.tolist() == [5, 6]
-    assert found.contexts.tolist() == []
+    assert found.rows[Table.IN].tolist() == [5, 6]
+    assert found.rows[Table.OUT].tolist() == []
     assert found.clock == 7
     assert [each.source for each in found.score] == ["뉴스", "글판", "뉴스"]
     for one, other in zip(found.score, (pairs, more, pairs), strict=True):
         for name in ("centres", "contexts", "negatives", "windows"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
-    assert codec.decode_pull(sent(codec.encode_pull(PullRequest(ints(), ints(), 0)))).score == ()
+    assert codec.decode_pull(sent(codec.encode_pull(PullRequest({}, 0)))).score == ()
 
 
 def test_pairs_of_unequal_length_are_refused():
     pairs = ScorePairs("s", ints(1, 2), ints(2), np.array([[3, 4]], dtype=np.int64), ints(0))
     with pytest.raises(RefusedError, match="differ in length"):
-        codec.decode_pull(sent(codec.encode_pull(PullRequest(ints(), ints(), 0, [pairs]))))
+        codec.decode_pull(sent(codec.encode_pull(PullRequest({}, 0, [pairs]))))
 
 
 def test_a_vocabulary_comes_back():

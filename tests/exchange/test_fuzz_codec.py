@@ -61,8 +61,7 @@ PUSH = codec.encode_push(
 )
 PULL = codec.encode_pull(
     PullRequest(
-        ints(0, 1),
-        ints(1),
+        {Table.IN: ints(0, 1), Table.OUT: ints(1)},
         0,
         [
             ScorePairs("s", ints(0), ints(1), ints(0, 1).reshape(1, 2), ints(0)),

@@ -48,7 +48,7 @@ class Node:
         self.name, self.clock, self.sequence = name, welcome.clock, welcome.sequence
 
     def pull(self, ids: np.ndarray) -> np.ndarray:
-        rows = self.client.pull(PullRequest(ids, ids[::2], clock=self.clock))
+        rows = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids[::2]}, clock=self.clock))
         self.clock = rows.clock
         return np.concatenate([rows.vectors, rows.contexts])
 

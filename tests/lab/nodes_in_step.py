@@ -152,7 +152,9 @@ def learn(
     """
     words = list(dict.fromkeys(block.words))
     ids = route.admit(words, np.ones(len(words), dtype=np.int64))
-    rows = route.pull(PullRequest(ids, ids, clock=sequence if clock is None else clock))
+    rows = route.pull(
+        PullRequest({Table.IN: ids, Table.OUT: ids}, clock=sequence if clock is None else clock)
+    )
     assert rows.sequence == sequence, "nothing of this node is outstanding"
     moved = np.full((len(ids), DIM), block.by, dtype=np.float32)
     progress = (SourceProgress("s", 1, len(words), float(block.window), block.window),)

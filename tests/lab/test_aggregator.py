@@ -50,7 +50,7 @@ class Member:
 
     def learn(self, rows: list[int], by: int) -> None:
         ids = np.asarray(rows, dtype=np.int64)
-        at = self.client.pull(PullRequest(ids, ids, clock=self.clock)).clock
+        at = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=self.clock)).clock
         moved = np.full((len(rows), DIM), by, dtype=np.float32)
         self.sequence += 1
         deltas = tuple(RowDelta(table, ids, moved.copy()) for table in (Table.IN, Table.OUT))

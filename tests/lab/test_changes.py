@@ -13,7 +13,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PulledRows, PullRequest, Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -48,7 +48,7 @@ class Node:
         self.name, self.clock, self.sequence = name, welcome.clock, welcome.sequence
 
     def pull(self, ids: np.ndarray) -> np.ndarray:
-        rows = self.client.pull(PullRequest(ids, ids[::2], clock=self.clock))
+        rows = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids[::2]}, clock=self.clock))
         self.clock = rows.clock
         return np.concatenate([rows.vectors, rows.contexts])
 
@@ -166,7 +166,7 @@ def test_a_word_that_nobody_has_learnt_costs_nothing(server):
     ids = node.client.admit(words, np.full(len(words), 9, dtype=np.int64))
     node.pull(ids[:1])
     before = meters.bytes_out
-    rows = node.client.pull(PullRequest(ids, ids, clock=node.clock))
+    rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=node.clock))
     assert meters.bytes_out - before < 1_500
     assert np.array_equal(rows.vectors, first_vectors(ids, DIM, server.state.tables.seed))
     assert not rows.contexts.any()
@@ -214,12 +214,12 @@ def test_a_broken_stream_begins_anew(server, nodes):
 
 def test_rows_without_the_nodes_last_push_come_whole():
     stream, ids = StreamMirror(0), np.arange(3)
-    rows = PulledRows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
+    rows = {Table.IN: np.ones((3, DIM), np.float32), Table.OUT: np.ones((0, DIM), np.float32)}
     asked = {Table.IN: ids, Table.OUT: ids[:0]}
-    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is not None
-    stream.learnt(Push("n", 2, 0, (RowDelta(Table.IN, ids, rows.vectors),), keeps=True))
-    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is None
-    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is not None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows, 1) is not None
+    stream.learnt(Push("n", 2, 0, (RowDelta(Table.IN, ids, rows[Table.IN]),), keeps=True))
+    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0, 0), asked, rows, 1) is None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows, 1) is not None
 
 
 def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
@@ -254,7 +254,7 @@ def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
 )
 def test_a_malformed_wish_is_refused(nodes, changes, reason):
     client, ids = nodes["n0"].client, nodes["ids"]
-    message = encode_pull(PullRequest(ids, ids[:0], 0))
+    message = encode_pull(PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, 0))
     with pytest.raises(RefusedError, match=reason):
         client.session.request(Message({**message.header, "changes": changes}, message.arrays))
     nodes["n0"].pull(ids)
@@ -262,7 +262,7 @@ def test_a_malformed_wish_is_refused(nodes, changes, reason):
 
 def test_ids_of_a_pull_of_changes_must_increase(nodes):
     client, ids = nodes["n0"].client, nodes["ids"]
-    message = encode_pull(PullRequest(ids[::-1], ids[:0], 0))
+    message = encode_pull(PullRequest({Table.IN: ids[::-1], Table.OUT: ids[:0]}, 0))
     header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0, 0).header()}
     with pytest.raises(RefusedError, match="must increase"):
         client.session.request(Message(json.loads(json.dumps(header)), message.arrays))

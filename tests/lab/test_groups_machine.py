@@ -98,8 +98,7 @@ class Node:
         self.server = server
         welcome = server.hello(self.name, version=PROTOCOL_VERSION, digest="", clock=0)
         self.session = welcome.session
-        none = np.empty(0, dtype=np.int64)
-        server.pull(self.name, PullRequest(none, none, 0))
+        server.pull(self.name, PullRequest({}, 0))
         self.log.confirm(welcome.durable)
         for push in self.log.after(welcome.sequence):
             self.send(push)

@@ -32,8 +32,7 @@ class Node:
         self.sequence = self.clock = 0
         self.client = connect(server.location, node=name, config=IMPATIENT)
         self.client.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
-        none = np.empty(0, dtype=np.int64)
-        self.clock = self.client.pull(PullRequest(none, none, clock=0)).clock
+        self.clock = self.client.pull(PullRequest({}, clock=0)).clock
 
     def push(self, ids: np.ndarray, by: int) -> None:
         self.sequence += 1

@@ -79,7 +79,7 @@ class Node:
         server.state.machine.board.members[name].clock = 1
 
     def pull(self) -> None:
-        self.client.pull(PullRequest(NONE, NONE, clock=1))
+        self.client.pull(PullRequest({}, clock=1))
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:

@@ -76,7 +76,9 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
                 moved.update(dict.fromkeys(block.words, block.by))
         with greet(server.location, node="reader", config=QUICK) as client:
             ids = client.admit(list(moved), np.ones(len(moved), dtype=np.int64))
-            rows = client.pull(PullRequest(ids, ids, clock=client.welcome.clock))
+            rows = client.pull(
+                PullRequest({Table.IN: ids, Table.OUT: ids}, clock=client.welcome.clock)
+            )
         total = np.array(list(moved.values()), dtype=np.float32)[:, None]
         assert np.allclose(rows.vectors, first_vectors(ids, DIM, 3) + total, atol=1e-4)
         assert np.allclose(rows.contexts, np.broadcast_to(total, rows.contexts.shape), atol=1e-4)

@@ -15,7 +15,7 @@ import torch
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, PullRequest, Push, nothing_read
-from embedding.kernel.records import Phrase, SourceProgress
+from embedding.kernel.records import Phrase, SourceProgress, Table
 from embedding.worker.process.making import connect as greet
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -73,11 +73,10 @@ class Node:
         self.clock = ack.clock
         return ack
 
-    def pull(self, vectors=None, contexts=None, **more):
-        ids = self.ids if vectors is None else vectors
-        rows = self.client.pull(
-            PullRequest(ids, ints() if contexts is None else contexts, clock=self.clock, **more)
-        )
+    def pull(self, vectors=None, contexts=None, grams=None, **more):
+        asked = {Table.IN: self.ids if vectors is None else vectors}
+        asked |= {t: v for t, v in ((Table.OUT, contexts), (Table.SUB, grams)) if v is not None}
+        rows = self.client.pull(PullRequest(asked, clock=self.clock, **more))
         self.clock = rows.clock
         return rows
 

@@ -192,7 +192,7 @@ class World(Checks):
         word = np.array([1], dtype=np.int64)
         ids = self.state.words.admit([self.word(node, node.document + ahead)], word)
         clock = node.reading[0] + 1 if ahead else node.clock
-        rows = self.state.pull(node.name, PullRequest(ids, ids, clock))
+        rows = self.state.pull(node.name, PullRequest({Table.IN: ids, Table.OUT: ids}, clock))
         if isinstance(rows, list):
             if ROUND in rows:
                 calls = self.state.parts["rounds"].stream(self.state, lambda: (node.name, 0))

@@ -48,7 +48,7 @@ def channel(server):
     opened.request(
         Message({"op": "admit"}, {"counts": ints(1, 1, 1, 1)}, {"words": pa.array(WORDS)})
     )
-    opened.request(encode_pull(PullRequest(ints(), ints(), 0)))
+    opened.request(encode_pull(PullRequest({}, 0)))
     yield opened
     opened.close()
 
@@ -152,7 +152,7 @@ def a_score(source: str, *, word: int = 0, window: int = 0) -> ScorePairs:
 
 def scores_of(named: object) -> Message:
     """A pull with one pair, of which its header says something else."""
-    message = encode_pull(PullRequest(ints(), ints(), 0, [a_score("s")]))
+    message = encode_pull(PullRequest({}, 0, [a_score("s")]))
     return Message({**message.header, "score": named}, message.arrays)
 
 
@@ -170,14 +170,13 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (encode_pull(PullRequest(ints(99), ints(), 0)), "an id outside"),
-        (encode_pull(PullRequest(ints(), ints(-5), 0)), "an id outside"),
-        (encode_pull(PullRequest(ints(), ints(), 10**7)), "or ahead at"),
+        (encode_pull(PullRequest({Table.IN: ints(99), Table.OUT: ints()}, 0)), "an id outside"),
+        (encode_pull(PullRequest({Table.IN: ints(), Table.OUT: ints(-5)}, 0)), "an id outside"),
+        (encode_pull(PullRequest({}, 10**7)), "or ahead at"),
         (
             encode_pull(
                 PullRequest(
-                    ints(),
-                    ints(),
+                    {Table.IN: ints(), Table.OUT: ints()},
                     0,
                     [ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1), ints(0))],
                 )
@@ -186,16 +185,27 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
         ),
         (Message({"op": "pull", "clock": "0"}), "clock"),
         (
-            encode_pull(PullRequest(ints(), ints(), 0, [a_score("s"), a_score("t", word=99)])),
+            encode_pull(
+                PullRequest(
+                    {Table.IN: ints(), Table.OUT: ints()}, 0, [a_score("s"), a_score("t", word=99)]
+                )
+            ),
             "an id outside",
         ),
         (
-            encode_pull(PullRequest(ints(), ints(), 0, [a_score("s"), a_score("a\nb")])),
+            encode_pull(
+                PullRequest(
+                    {Table.IN: ints(), Table.OUT: ints()}, 0, [a_score("s"), a_score("a\nb")]
+                )
+            ),
             "a name of at most",
         ),
-        (encode_pull(PullRequest(ints(), ints(), 0, [a_score("s" * 1_001)])), "a name of at most"),
         (
-            encode_pull(PullRequest(ints(), ints(), 0, [a_score("s", window=2**40)])),
+            encode_pull(PullRequest({}, 0, [a_score("s" * 1_001)])),
+            "a name of at most",
+        ),
+        (
+            encode_pull(PullRequest({}, 0, [a_score("s", window=2**40)])),
             "out of all time",
         ),
         (scores_of({"s": 1}), "a list of at most"),

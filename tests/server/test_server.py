@@ -92,14 +92,14 @@ def test_a_pull_ahead_of_the_own_push_is_told_apart_from_waiting(connect, make_d
         ids = node.words("말")
         node.pull()
         with pytest.raises(AheadError, match="waits for this node's push"):
-            node.client.pull(PullRequest(ids, ids, clock=1))
+            node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=1))
         assert node.push((make_delta(Table.IN, ids),)).ahead is False
         node.client.configure(policy="ssp", staleness=1)
         assert node.client.hello().ahead
         node.pull()
-        assert node.client.pull(PullRequest(ids, ids, clock=2)).clock == 2
+        assert node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=2)).clock == 2
         with pytest.raises(RefusedError, match="ahead at 2"):
-            node.client.pull(PullRequest(ids, ids, clock=3))
+            node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=3))
         assert node.push((make_delta(Table.IN, ids),)).ahead is True
 
 

@@ -64,7 +64,9 @@ def test_a_push_counts_once_its_rows_have_changed(
         assert (entry.accepted, entry.applied, state.meters.tokens) == (1, 0, 0)
         refused = (
             lambda: state.push(pushed(2)),
-            lambda: state.pull("a", PullRequest(np.arange(3), np.arange(3), 1)),
+            lambda: state.pull(
+                "a", PullRequest({Table.IN: np.arange(3), Table.OUT: np.arange(3)}, 1)
+            ),
             lambda: state.words.admit(["겨울"], np.ones(1, dtype=np.int64)),
         )
         for each in refused:
@@ -127,22 +129,27 @@ def test_new_words_have_to_wait_for_memory_and_learning_goes_on(
     assert "no memory for more than the 4 rows" in str(state.rows.full)
     state.push(pushed())
     assert state.ledger.of("a").applied == 1
-    assert state.pull("a", PullRequest(np.arange(4), np.arange(4), 1)).vectors.shape == (4, DIM)
+    assert state.pull(
+        "a", PullRequest({Table.IN: np.arange(4), Table.OUT: np.arange(4)}, 1)
+    ).vectors.shape == (4, DIM)
     mend()
     ids = state.words.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
     assert (sorted(ids.tolist()), state.rows.full) == ([3, 4, 5], None)
-    assert state.pull("a", PullRequest(ids, ids, 1)).vectors.shape == (3, DIM)
+    assert state.pull("a", PullRequest({Table.IN: ids, Table.OUT: ids}, 1)).vectors.shape == (
+        3,
+        DIM,
+    )
 
 
 def test_words_whose_rows_could_not_start_are_read_once_they_have(state, monkeypatch) -> None:
     mend = failing(monkeypatch, "start", torch.OutOfMemoryError())
     ids = state.words.admit(["겨울"], np.ones(1, dtype=np.int64))
     with pytest.raises(UnavailableError):
-        state.pull("a", PullRequest(ids, ids, 1))
+        state.pull("a", PullRequest({Table.IN: ids, Table.OUT: ids}, 1))
     mend()
     other = ServerState(state.config, ASP, RowShape(DIM, seed=1))
     other.words.admit(["봄", "여름", "가을", "겨울"], np.ones(4, dtype=np.int64))
-    found = state.pull("a", PullRequest(ids, ids, 1))
+    found = state.pull("a", PullRequest({Table.IN: ids, Table.OUT: ids}, 1))
     assert found.vectors.tolist() == other.tables.read(Table.IN, ids).tolist()
 
 

@@ -27,7 +27,7 @@ def a_state(policy: str = "ssp") -> ServerState:
     for node in NODES:
         state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
         ids = np.arange(2, dtype=np.int64)
-        state.pull(node, PullRequest(ids, ids, 0))
+        state.pull(node, PullRequest({Table.IN: ids, Table.OUT: ids}, 0))
     return state
 
 

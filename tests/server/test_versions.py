@@ -72,9 +72,11 @@ def test_a_node_of_the_version_before_learns(server: ParameterServer) -> None:
         Message({"op": "admit"}, {"counts": ones}, {"words": pa.array(["말", "글"])})
     )
     ids = answer.array("ids", "i8", 1)
-    before = channel.request(encode_pull(PullRequest(ids, ids[:0], 0))).arrays
+    before = channel.request(
+        encode_pull(PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, 0))
+    ).arrays
     channel.request(encode_push(a_push(1, ids)))
-    after = channel.request(encode_pull(PullRequest(ids, ids[:0], 1))).arrays
+    after = channel.request(encode_pull(PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, 1))).arrays
     moved = [name for name in before if not np.array_equal(before[name], after[name])]
     assert moved, "its push is in the rows that it reads"
     channel.close()

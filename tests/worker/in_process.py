@@ -17,7 +17,7 @@ from embedding.exchange.protocol import (
     VocabularyDelta,
 )
 from embedding.kernel.errors import AheadError
-from embedding.kernel.records import IntArray
+from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
@@ -51,7 +51,7 @@ class InProcess:
         return self.state.delta(since)
 
     def pull(self, request: PullRequest) -> PulledRows:
-        assert request.grams is None, "for fastText alone"
+        assert Table.SUB not in request.ids, "for fastText alone"
         found = self.state.pull(self.node, request, half=self.half)
         if isinstance(found, list):
             assert self.node in found, "a lone node never waits for others"

@@ -33,10 +33,10 @@ class RowsOnShards:
         self.links = ShardLinks(setup, self.view, split_push, lambda part: [encode_push(part)])
 
     def pull(self, request: PullRequest) -> PulledRows:
-        asked = request.by_table()
+        asked = request.rows
         patience = self._session.config.pull_timeout_s
         deadline = time.monotonic() + patience
-        ask = PullRequest.without_rows(request.clock, request.score)
+        ask = PullRequest({}, request.clock, request.score)
         rows = pull_from_server(self._session, self.view.primary, ask, self.links.tend)
         attempt = 0
         while (found := self._gather(rows, asked, patient=attempt < _TRIES)) is None:
@@ -49,7 +49,7 @@ class RowsOnShards:
             self.links.tend()
             # A restarted primary counts again; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
-            again = PullRequest.without_rows(request.clock)
+            again = PullRequest({}, request.clock)
             rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
             rows = replace(rows, nll=nll, waited_s=waited)
         return found
@@ -88,15 +88,8 @@ class RowsOnShards:
         sequences = {each.sequence for each in got}
         if len(got) < len(read) or (patient and len(sequences) > 1):
             return None
-        tables = [each.by_table() for each in got]
-        found = {table: joined(at, [each[table] for each in tables]) for table, at in where.items()}
-        return replace(
-            rows,
-            vectors=found[Table.IN],
-            contexts=found[Table.OUT],
-            grams=found.get(Table.SUB),
-            sequence=min(sequences),
-        )
+        found = {t: joined(at, [each.rows[t] for each in got]) for t, at in where.items()}
+        return replace(rows, rows=found, sequence=min(sequences))
 
 
 def without_rows(push: Push) -> Push:

@@ -11,8 +11,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
 from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push
-from embedding.exchange.rowcache import NAMES
+from embedding.exchange.protocol import NAMES, PROTOCOL_VERSION, Push
 from embedding.exchange.session import patiently
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import BehindError, UnavailableError

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.changes import Answering, StreamChanges
-from embedding.exchange.rowcache import NAMES, CachedRows
+from embedding.exchange.protocol import NAMES
+from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.figures.meters import Meters

@@ -272,7 +272,7 @@ class NodeSession:
         with of_kind("message"):
             request = decode_pull(message)
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
-        ids, local = request.by_table(), state.rows.local
+        ids, local = request.rows, state.rows.local
         answer = RowAnswer.to(message, ids, dim, most_bytes, self._changes, local=local)
         check_gathered(request.score, state.scores.sources, dim, most_bytes)
         # What is spared is looked up among the rows as they were read.
@@ -288,7 +288,7 @@ class NodeSession:
                 (state.epoch, rows.sequence),
             )
         header = {"clock": rows.clock, "nll": rows.nll, "at": rows.at}
-        return answer.message(header, rows.by_table(), rows.sequence, spared)
+        return answer.message(header, rows.rows, rows.sequence, spared)
 
     def _push(self, message: Message) -> Message:
         with of_kind("message"):

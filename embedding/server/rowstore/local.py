@@ -79,8 +79,7 @@ class LocalRows(RowStore):
         return self._vocabulary.slots(ids, what)
 
     def pull(self, request: PullRequest) -> ReadRows:
-        asked = request.by_table()
-        slots = {table: self.slots(table, ids, "pull") for table, ids in asked.items()}
+        slots = {table: self.slots(table, ids, "pull") for table, ids in request.rows.items()}
         for pairs in request.score:
             check_score(pairs, self._vocabulary)
         rows = {table: self.tables.gather(table, where) for table, where in slots.items()}

@@ -105,19 +105,20 @@ class ShardedRows(RowStore):
         raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
 
     def pull(self, request: PullRequest) -> ReadRows:
-        for table, ids in request.by_table().items():
+        for table, ids in request.ids.items():
             if len(ids) or table is Table.SUB:
                 self.slots(table, ids, "pull")
+        none = dict.fromkeys((Table.IN, Table.OUT), self.tables.device.zeros(0, 0))
         score = request.score
         if not score:
-            return ReadRows({}, lambda: iter(()), self.position())
+            return ReadRows(none, lambda: iter(()), self.position())
         slots = [check_score(pairs, self._vocabulary) for pairs in score]
         # The n-grams of all centres, each once.
         ids = np.concatenate([pairs.centres for pairs in score])
         found, first = np.unique(ids, return_index=True)
         bags = self.composer.bags(found, np.concatenate([each[0] for each in slots])[first])
         at = self.position()
-        return ReadRows({}, partial(self._to_score, score, slots, bags, at), at)
+        return ReadRows(none, partial(self._to_score, score, slots, bags, at), at)
 
     def _to_score(
         self,

@@ -99,10 +99,10 @@ class PulledCopies:
         link = self._parts.link
         rows = prepared.rows or link.pull(prepared.planned, prepared.scores)
         before, ids = link.unseen(rows), prepared.planned.rows()
-        self._sent_as = rows.vectors.dtype
+        self._sent_as = rows.rows[Table.IN].dtype
         return rows.clock, {
             table: with_own(values, ids[table], before.get(table))
-            for table, values in rows.by_table().items()
+            for table, values in rows.rows.items()
         }
 
     def deltas(

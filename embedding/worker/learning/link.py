@@ -58,7 +58,7 @@ class LearnerLink:
         self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int
     ) -> PulledRows:
         """Pull these rows."""
-        request = PullRequest.of(ids, clock, scores)
+        request = PullRequest(ids, clock, scores)
         rows, before = self._past.pulled(partial(self.server.pull, request))
         self.turn.stopwatch.held(rows, before)
         self.turn.prepared(rows.clock)
@@ -66,7 +66,7 @@ class LearnerLink:
 
     def vectors(self, clock: int, ids: IntArray) -> FloatArray:
         """Rows float32 [n, dim] of `in` as they are now."""
-        return widen(self.server.pull(PullRequest.of({Table.IN: ids}, clock)).vectors)
+        return widen(self.server.pull(PullRequest({Table.IN: ids}, clock)).rows[Table.IN])
 
     def push(
         self, work: Work, clock: int, deltas: tuple[RowDelta, ...], *, kept: bool = False

@@ -107,22 +107,19 @@ class ReducingTransport:
         It keeps the clock, and scores pairs on its own tables: as of the last time that the
         replicas were brought to it.
         """
-        asked = request.by_table()
+        asked = request.rows
         places = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
         rest = {table: asked[table][at < 0] for table, at in places.items()}
         lacking = {table: ids for table, ids in rest.items() if len(ids)}
-        pulled = self.server.pull(PullRequest.of(lacking, request.clock, request.score))
-        found = pulled.by_table()
+        pulled = self.server.pull(PullRequest(lacking, request.clock, request.score))
         whole = {
-            table: self.replicas[table].together(at, found.get(table))
+            table: self.replicas[table].together(at, pulled.rows.get(table))
             for table, at in places.items()
         }
         self.metrics.server_rows += sum(len(ids) for ids in rest.values())
         return replace(
             pulled,
-            vectors=whole[Table.IN],
-            contexts=whole[Table.OUT],
-            grams=whole.get(Table.SUB),
+            rows=whole,
             # Nothing of this node is outstanding: a push ends with the sum.
             sequence=self.write_back.sequence - self.write_back.extra,
         )

@@ -111,11 +111,11 @@ class WriteBack:
             time.sleep(0.05)
 
     def _part(self, table: Table, ids: IntArray) -> FloatArray:
-        pulled = self._server.pull(PullRequest.of({table: ids}, self.clock))
+        pulled = self._server.pull(PullRequest({table: ids}, self.clock))
         # What is brought belongs to the last clock that this node has finished.
         self.clock = max(self.clock, pulled.clock - 1)
         self.rows += len(ids)
-        rows = pulled.by_table().get(table)
+        rows = pulled.rows.get(table)
         if rows is None or rows.shape != (len(ids), self.dim):
             raise UnavailableError(f"node {self.node}: the server sent no rows of {table}.")
         return widen(rows)

@@ -25,7 +25,7 @@ from embedding.exchange.shards.rows import without_rows
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.records import FloatArray, HalfArray
+from embedding.kernel.records import FloatArray, HalfArray, Table
 from yeoron_lab.columns.checks import check_column_exchange
 from yeoron_lab.columns.minibatches import Minibatches
 from yeoron_lab.columns.slices import slopes_of
@@ -46,9 +46,9 @@ class ColumnsOnShards:
 
     def pull(self, request: PullRequest) -> PulledRows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""
-        if request.grams is not None:
+        if Table.SUB in request.ids:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
-        ask = PullRequest.without_rows(request.clock, request.score)
+        ask = PullRequest({}, request.clock, request.score)
         return pull_from_server(self._session, self.view.primary, ask, self.links.tend)
 
     def learn(
@@ -67,7 +67,7 @@ class ColumnsOnShards:
                     f"had applied for {self._session.config.pull_timeout_s:.0f} s."
                 )
             # A shard or the primary was restarted: what was learnt of the block is gone with it.
-            rows = self.pull(PullRequest.without_rows(rows.clock))
+            rows = self.pull(PullRequest({}, rows.clock))
         return found
 
     def spread(self, push: Push) -> None:

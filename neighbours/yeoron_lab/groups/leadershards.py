@@ -14,8 +14,7 @@ import numpy as np
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.headers import position, whole
 from embedding.exchange.ownrows import ShardedView
-from embedding.exchange.protocol import Push
-from embedding.exchange.rowcache import NAMES
+from embedding.exchange.protocol import NAMES, Push
 from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.shards.links import ShardLinks
 from embedding.exchange.shards.split import joined, places, split_push

@@ -177,8 +177,8 @@ class PacedTraining:
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""
         rows = self._parts.link.ask(ids, scores, self._turn.clock)
-        self._sent_as = rows.vectors.dtype
-        for table, values in rows.by_table().items():
+        self._sent_as = rows.rows[Table.IN].dtype
+        for table, values in rows.rows.items():
             self._of(table).put(ids[table], widen(values))
         return rows.clock
 
@@ -225,7 +225,7 @@ class PacedTraining:
         tied = {t: np.zeros(len(a), bool) if alone else a <= 0.5 for t, a in alphas.items()}
         ids = {table: moved[table].ids[tied[table]] for table in tied}
         if any(map(len, ids.values())):
-            for table, centre in self._parts.link.ask(ids, (), self._turn.clock).by_table().items():
+            for table, centre in self._parts.link.ask(ids, (), self._turn.clock).rows.items():
                 rows, which = moved[table].rows[tied[table]], tied[table]
                 pull = alphas[table][which][:, None] * (rows - widen(centre))
                 deltas[table][which] = pull

@@ -26,8 +26,7 @@ from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import positive, whole
 from embedding.exchange.payload import PackedDelta, RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.rowcache import NAMES
+from embedding.exchange.protocol import NAMES, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table

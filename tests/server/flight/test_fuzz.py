@@ -77,7 +77,10 @@ def unharmed(server, bystander, caplog):
     assert picture(server) == before
     assert bystander.request(Message({"op": "confirm"})).header["status"] == "ok"
     assert (
-        bystander.request(encode_pull(PullRequest(ints(0, 1), ints(2), 0))).header["status"] == "ok"
+        bystander.request(
+            encode_pull(PullRequest({Table.IN: ints(0, 1), Table.OUT: ints(2)}, 0))
+        ).header["status"]
+        == "ok"
     )
     json.dumps(server.status(), allow_nan=False, ensure_ascii=False).encode()
     loud = [r for r in caplog.records if r.levelno >= logging.ERROR or r.exc_info]
@@ -346,7 +349,7 @@ def one_count(n: int, source: str = "뉴스") -> BlockCounts:
 )
 def test_refusals_are_counted_by_kind(server, changes, kind):
     channel = opened(server, "fuzz")
-    channel.request(encode_pull(PullRequest(ints(), ints(), 0)))
+    channel.request(encode_pull(PullRequest({}, 0)))
     before = server.state.meters.refusals[kind]
     with pytest.raises(RefusedError):
         channel.request(encode_push(a_push(**changes)))
@@ -369,11 +372,11 @@ def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server):
     channel = opened(server, "fuzz")
     many = np.zeros(100_000, dtype=np.int64)
     with pytest.raises(RefusedError, match="max_message_bytes"):
-        channel.request(encode_pull(PullRequest(many, ints(), 0)))
+        channel.request(encode_pull(PullRequest({Table.IN: many, Table.OUT: ints()}, 0)))
     pairs = ScorePairs("s", many[:1_000], many[:1_000], many.reshape(1_000, 100), many[:1_000])
     small = ScorePairs("t", ints(0), ints(0), np.zeros((1, 100), dtype=np.int64), ints(0))
     with pytest.raises(RefusedError, match="rows to score"):
-        channel.request(encode_pull(PullRequest(ints(), ints(), 0, [small, pairs])))
+        channel.request(encode_pull(PullRequest({}, 0, [small, pairs])))
     channel.close()
 
 
@@ -383,11 +386,11 @@ def test_so_many_sources_are_scored_and_no_more(server, monkeypatch):
     pairs = [ScorePairs(f"scored-{n}", one, one, one.reshape(1, 1), one) for n in range(3)]
     monkeypatch.setattr(validation, "MAX_SOURCES", len(server.state.scores.sources) + 2)
     with pytest.raises(RefusedError, match="3 new sources"):
-        channel.request(encode_pull(PullRequest(ints(), ints(), 0, pairs)))
+        channel.request(encode_pull(PullRequest({}, 0, pairs)))
     assert not any(pair.source in server.state.scores.sources for pair in pairs)
-    channel.request(encode_pull(PullRequest(ints(), ints(), 0, pairs[:2])))
+    channel.request(encode_pull(PullRequest({}, 0, pairs[:2])))
     with pytest.raises(RefusedError, match="1 new sources"):
-        channel.request(encode_pull(PullRequest(ints(), ints(), 0, pairs[1:])))
+        channel.request(encode_pull(PullRequest({}, 0, pairs[1:])))
     channel.close()
 
 

@@ -14,6 +14,7 @@ from embedding.exchange.channel import ask
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import FencedError
+from embedding.kernel.records import Table
 from embedding.server.ledger.sequence import FENCED, Fences
 from embedding.server.service import running_server
 
@@ -52,7 +53,7 @@ def test_a_fenced_life_that_is_connected_is_refused_at_once(tmp_path: Path) -> N
         client.hello()
         fence(server.location, "n0", "old")
         with pytest.raises(FencedError):
-            client.pull(PullRequest([], [], clock=0))
+            client.pull(PullRequest({Table.IN: [], Table.OUT: []}, clock=0))
         client.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from embedding.kernel import durable
 from embedding.kernel.errors import ConfigError, PlatformError, UnavailableError
 from embedding.server.config import ServerConfig
-from embedding.server.ledger import journal as journals
+from embedding.server.ledger import sequence as journals
 from embedding.server.ledger.sequence import Fences, Journal, read_journal
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.service import ParameterServer, running_server

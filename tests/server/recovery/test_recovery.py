@@ -346,7 +346,9 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             clock, sequence = connection.hello().clock, 0
             ids = connection.admit(words, np.full(50, 5))
             while not stop.is_set():
-                clock = connection.pull(PullRequest(ids, ids, clock=clock)).clock
+                clock = connection.pull(
+                    PullRequest({Table.IN: ids, Table.OUT: ids}, clock=clock)
+                ).clock
                 sequence += 1
                 push = Push(
                     name,
@@ -383,7 +385,9 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             assert welcome.sequence == pushed["n0"]
             ids = connection.admit(words, np.full(50, 5))
             assert ids.tolist() == list(range(50))
-            rows = connection.pull(PullRequest(ids, ids, clock=welcome.clock))
+            rows = connection.pull(
+                PullRequest({Table.IN: ids, Table.OUT: ids}, clock=welcome.clock)
+            )
             assert rows.contexts.tolist() == [[total] * 4] * 50
             status = connection.status()
             assert status["tokens"] == total * 50

@@ -209,7 +209,7 @@ def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path
         node = ParameterClient(location, node="n", config=line)
         node.hello()
         ids = node.admit(["말"], np.array([3]))
-        node.pull(PullRequest(ids, np.array([], dtype=np.int64), clock=0))
+        node.pull(PullRequest({Table.IN: ids, Table.OUT: np.array([], dtype=np.int64)}, clock=0))
         with pytest.raises(RefusedError, match="n still train; stop the pool first"):
             ask(tmp_path, location, "rollback", {"to": NOTHING})
         node.close()

@@ -15,7 +15,7 @@ from embedding.exchange.codec import encode_push
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
-from embedding.kernel.records import ScorePairs
+from embedding.kernel.records import ScorePairs, Table
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.starting import first_vectors
@@ -96,7 +96,9 @@ class Reference:
 
 def learn(node, batch: Minibatches) -> float:
     """Pull, learn and push one block; the summed loss."""
-    rows = node.client.pull(PullRequest(batch.ids, batch.ids, clock=node.clock))
+    rows = node.client.pull(
+        PullRequest({Table.IN: batch.ids, Table.OUT: batch.ids}, clock=node.clock)
+    )
     learnt, losses = node.client.path.learn(batch, rows)
     node.sequence += 1
     push = Push(node.name, node.sequence, rows.clock, counts=named(WORD_LIST), tokens=WORDS)
@@ -187,7 +189,7 @@ def test_a_block_whose_last_message_is_lost_is_pushed_whole(joined):
         whole = Reference(ids)
         for seed in range(2):
             batch = block(ids, seed)
-            rows = node.client.pull(PullRequest(ids, ids, clock=node.clock))
+            rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=node.clock))
             learnt, _ = node.client.path.learn(batch, rows)
             list(node.client.path.links)[seed].close()
             node.sequence += 1
@@ -205,7 +207,7 @@ def test_blocks_of_one_clock_step_from_the_same_rows(joined, combine):
         start = Reference(ids)
         batches = [block(ids, 1), block(ids, 2)]
         for node in (one, two):
-            node.client.pull(PullRequest(ids, ids, clock=0))
+            node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=0))
         for node, batch in zip((one, two), batches, strict=True):
             learn(node, batch)
         ends = [Reference(ids), Reference(ids)]
@@ -241,7 +243,11 @@ def test_pairs_are_scored_on_whole_rows(joined):
             pairs = ScorePairs("뉴스", ids[:8], ids[8:16], ids[16:24, None], np.zeros(8, np.int64))
             more = ScorePairs("글판", ids[9:12], ids[:3], ids[4:7, None], np.zeros(3, np.int64))
             found.append(
-                node.client.pull(PullRequest(ids[:0], ids[:0], clock=0, score=[pairs, more])).nll
+                node.client.pull(
+                    PullRequest(
+                        {Table.IN: ids[:0], Table.OUT: ids[:0]}, clock=0, score=[pairs, more]
+                    )
+                ).nll
             )
     assert len(found[0]) == 2
     assert found[0] == pytest.approx(found[1], rel=1e-6)
@@ -329,7 +335,7 @@ def test_wrong_numbers_of_a_block_are_refused_and_no_row_changes(joined):
         ids = node.words(*WORD_LIST)
         before = tables(server)
         batch = block(ids, 1)
-        rows = node.client.pull(PullRequest(ids, ids, clock=0))
+        rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=0))
         learnt, _ = node.client.path.learn(batch, rows)
         for slopes, reason in (
             (learnt.slopes[:-1], "slopes of shape"),

@@ -44,7 +44,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
             clock, sequence = client.welcome.clock, 0
             ids = client.admit(words, np.full(50, 5))
             while not stop.is_set():
-                clock = client.pull(PullRequest(ids, ids, clock=clock)).clock
+                clock = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=clock)).clock
                 sequence += 1
                 delta = RowDelta(Table.OUT, ids, np.ones((50, DIM), dtype=np.float32))
                 push = Push(name, sequence, clock, (delta,), named(words), tokens=50)
@@ -69,7 +69,9 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         total = sum(pushed.values())
         with connect(server.location, node="n0", config=CLIENT) as client:
             ids = client.admit(words, np.full(50, 5))
-            rows = client.pull(PullRequest(ids, ids, clock=client.welcome.clock))
+            rows = client.pull(
+                PullRequest({Table.IN: ids, Table.OUT: ids}, clock=client.welcome.clock)
+            )
             assert rows.contexts.tolist() == [[total] * DIM] * 50
             status = client.status()
         assert status["tokens"] == total * 50
@@ -82,7 +84,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         running_server(chosen, dim=DIM) as server,
         connect(server.location, node="n1", config=CLIENT) as client,
     ):
-        rows = client.pull(PullRequest(ids, ids, clock=client.welcome.clock))
+        rows = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=client.welcome.clock))
         assert rows.contexts.tolist() == [[total] * DIM] * 50
 
 

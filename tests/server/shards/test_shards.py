@@ -173,7 +173,7 @@ def test_bsp_shows_the_sum_or_mean_of_a_clock_and_none_of_the_next(shards, join,
         reader.join(60)
         assert found[0].tolist() == [[value] * DIM] * 3
         with pytest.raises(AheadError):
-            one.client.pull(PullRequest(ids, ids, clock=one.clock + 1))
+            one.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=one.clock + 1))
 
 
 def test_an_evicted_word_has_a_row_of_zeros_and_what_is_pushed_to_it_is_dropped(shards, join):
@@ -424,7 +424,7 @@ def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
         assert all(each.startswith("grpc+tls://") for each in server.state.rows.locations())
         with greet(server.location, node="n0", config=trusted) as client:
             ids = client.admit(list("가나다"), np.full(3, 5))
-            rows = client.pull(PullRequest(ids, ids, clock=0))
+            rows = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=0))
             assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
         bare = Channel(server.state.rows.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
         with pytest.raises(RefusedError, match="token is missing or wrong"):

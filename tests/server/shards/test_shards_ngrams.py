@@ -286,7 +286,11 @@ def test_a_killed_shard_loses_nothing(tmp_path):
         with greet(location, node=name, config=line) as client:
             clock, sequence = client.welcome.clock, 0
             while not stop.is_set():
-                clock = client.pull(PullRequest(NONE, NONE, clock=clock, grams=every[::7])).clock
+                clock = client.pull(
+                    PullRequest(
+                        {Table.IN: NONE, Table.OUT: NONE, Table.SUB: every[::7]}, clock=clock
+                    )
+                ).clock
                 sequence += 1
                 push = Push(name, sequence, clock, (grams(*range(BUCKETS)),), tokens=0)
                 clock = client.push(push).clock
@@ -312,7 +316,9 @@ def test_a_killed_shard_loses_nothing(tmp_path):
         total = sum(pushed.values())
         with greet(server.location, node="n0", config=line) as client:
             rows = client.pull(
-                PullRequest(NONE, NONE, clock=client.welcome.clock, grams=every)
+                PullRequest(
+                    {Table.IN: NONE, Table.OUT: NONE, Table.SUB: every}, clock=client.welcome.clock
+                )
             ).grams
             status = client.status()
     assert np.allclose(rows - first_rows(), total, atol=1e-2)

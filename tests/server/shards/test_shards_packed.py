@@ -206,7 +206,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
 
                 clock = 0
                 while not stop.is_set():
-                    rows = client.pull(PullRequest(ids, ids, clock=clock))
+                    rows = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=clock))
                     if not np.allclose(rows.contexts, learnt, atol=2e-3):
                         failed.append(np.abs(rows.contexts - learnt).max())
                     parts = deltas(rng, ids)
@@ -229,7 +229,9 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
                 stop.set()
                 trainer.join(90)
             assert not failed
-            seen = plain.pull(PullRequest(ids, ids, clock=plain.hello().clock)).contexts
+            seen = plain.pull(
+                PullRequest({Table.IN: ids, Table.OUT: ids}, clock=plain.hello().clock)
+            ).contexts
             assert np.allclose(seen, learnt, atol=0.03)  # half a step is never sent
             status = client.status()
         assert status["tokens"] == 4 * pushed[0]

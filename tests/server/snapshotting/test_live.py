@@ -339,7 +339,9 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
             pairs = ScorePairs("x", ids[:9], ids[9:18], ids[18:27, None], np.zeros(9, np.int64))
             if split == "columns":
                 # Rows start alike; what a block adds to columns is tested with the columns.
-                one.client.pull(PullRequest(ids, ids, clock=0, score=[pairs]))
+                one.client.pull(
+                    PullRequest({Table.IN: ids, Table.OUT: ids}, clock=0, score=[pairs])
+                )
             else:
                 steps = np.random.default_rng(1).normal(size=(len(ids), DIM)).astype(np.float32)
                 one.pull(contexts=ids, score=[pairs])

@@ -129,7 +129,7 @@ def test_readers_get_what_is_inferred_and_training_the_row():
         server.read(rare), share * row + (1 - share) * inferred, rtol=1e-4, atol=1e-5
     )
     assert np.array_equal(server.row(rare), row)
-    pulled = server.state.pull("n0", PullRequest(ints(rare), ints(rare), 0))
+    pulled = server.state.pull("n0", PullRequest({Table.IN: ints(rare), Table.OUT: ints(rare)}, 0))
     assert np.array_equal(np.asarray(pulled.vectors)[0], row)
     assert np.array_equal(server.row(server.known[3]), known)
 
@@ -356,7 +356,9 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         held = server.state.accounts.rare.held(ids[-2:], server.state.vocabulary.counts(ids[-2:]))
         assert held.bags.weights.tolist() == [40.0, 20.0], "once"
         assert server.status()["rare_words"] == {"held": 1, "mentions": YOUNG}
-        trained = node.client.pull(PullRequest(ids, ints(), clock=push.clock + 1)).vectors
+        trained = node.client.pull(
+            PullRequest({Table.IN: ids, Table.OUT: ints()}, clock=push.clock + 1)
+        ).vectors
     with running_server(config, dim=DIM, seed=5) as server:
         assert server.state.accounts.rare._rare.keys() == [ids[-2]]
         kept = server.state.accounts.rare.taught().bags

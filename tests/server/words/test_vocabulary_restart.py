@@ -4,6 +4,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 
@@ -72,13 +73,13 @@ def test_a_checkpoint_keeps_words_rows_and_candidates_of_a_vocabulary_with_gaps(
     before = words(server)
     server.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
     alive = server.state.vocabulary.alive()
-    held = server.state.pull("n0", PullRequest(alive, alive, 0))
+    held = server.state.pull("n0", PullRequest({Table.IN: alive, Table.OUT: alive}, 0))
     server.stop()
     server = start(tmp_path)
     try:
         assert words(server) == before
         server.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
-        again = server.state.pull("n0", PullRequest(alive, alive, 0))
+        again = server.state.pull("n0", PullRequest({Table.IN: alive, Table.OUT: alive}, 0))
         assert np.array_equal(again.vectors, held.vectors)
         gone = np.setdiff1d(np.arange(server.state.vocabulary.next_id), alive)
         assert (server.state.vocabulary.slots(gone, "test") == -1).all()

@@ -202,11 +202,11 @@ def test_each_row_belongs_to_its_word_however_often_its_slot_changed_hands():
             rows[id_] = rows.get(id_, 0.0) + mark(word)
     alive = state.vocabulary.alive()
     assert len(alive) <= 50 < state.vocabulary.next_id / 10
-    pulled = state.pull("n0", PullRequest(alive, alive, 0))
+    pulled = state.pull("n0", PullRequest({Table.IN: alive, Table.OUT: alive}, 0))
     expected = np.array([rows[i] for i in alive.tolist()], dtype=np.float32)
     np.testing.assert_allclose(pulled.contexts, np.repeat(expected[:, None], DIM, axis=1))
     gone = np.setdiff1d(np.arange(state.vocabulary.next_id), alive)
-    assert not state.pull("n0", PullRequest(gone, gone, 0)).vectors.any(), (
+    assert not state.pull("n0", PullRequest({Table.IN: gone, Table.OUT: gone}, 0)).vectors.any(), (
         "an evicted id has no row"
     )
     assert state.vocabulary.names(alive) == [word_of[i] for i in alive.tolist()]

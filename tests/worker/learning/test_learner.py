@@ -99,9 +99,9 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
     ids = node.link.server.admit(words, np.ones(4, dtype=np.int64))
-    rows = node.link.server.pull(PullRequest(ids, ids[:0], clock=node.turn.clock)).vectors.astype(
-        np.float32
-    )
+    rows = node.link.server.pull(
+        PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, clock=node.turn.clock)
+    ).vectors.astype(np.float32)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit.T
     assert cosine[0, 1] > cosine[0, 2] + 0.3

@@ -187,7 +187,10 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
     )
     node.push(node.train(prepared))
     held = node.link.server.pull(
-        PullRequest(planned.words, planned.contexts, clock=node.turn.clock, grams=planned.grams)
+        PullRequest(
+            {Table.IN: planned.words, Table.OUT: planned.contexts, Table.SUB: planned.grams},
+            clock=node.turn.clock,
+        )
     )
     n = len(planned.words)
     assert held.grams is not None

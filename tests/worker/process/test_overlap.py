@@ -73,7 +73,7 @@ class Listening(ParameterClient):
         except AheadError:
             self.said.append("ahead")
             raise
-        if len(request.vectors):
+        if len(request.rows[Table.IN]):
             self.said.append("pull")
         return rows
 
@@ -222,9 +222,8 @@ class Nodes:
         self.errors: list[BaseException] = []
         self.done: dict[str, int] = dict.fromkeys(names, 0)
         # All take part from the first clock on.
-        none = np.empty(0, dtype=np.int64)
         for name, client in self.clients.items():
-            super(Listening, client).pull(PullRequest(none, none, clock=0))
+            super(Listening, client).pull(PullRequest({}, clock=0))
             assert name in server.state.machine.board.members
 
     def run(self, when: When, told: Callable[[str, int], None] = lambda name, tick: None) -> None:
