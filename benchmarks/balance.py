@@ -21,9 +21,8 @@ from typing import Any
 
 from benchmarks.kept import RESULTS
 from embedding.kernel.records import FloatArray
-from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig

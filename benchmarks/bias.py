@@ -29,8 +29,8 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import Calendar, TokenBlock, Window, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore

@@ -46,7 +46,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
 from embedding.training.checks import check_options
-from embedding.training.placing import TRAINING_POOL, Placement, node_name, placed
+from embedding.training.nodes import TRAINING_POOL, Placement, node_name, placed
 from embedding.training.request import TrainRequest
 from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec

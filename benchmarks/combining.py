@@ -21,9 +21,8 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.base import BlockLoss, LocalBlock, make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.worker.learning.combining import Usual, share, steps_of
 from yeoron_bench.corpora import Corpus, cut, encode, sentences

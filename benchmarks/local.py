@@ -19,8 +19,8 @@ from embedding.exchange.protocol import (
     VocabularyDelta,
 )
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, TokenBlock
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore

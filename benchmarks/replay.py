@@ -27,7 +27,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.stream.config import StreamConfig
-from embedding.stream.samples import of_sentences
+from embedding.stream.ring import of_sentences
 from yeoron_bench.results import ended, facts, keep
 from yeoron_lab.prioritised.initial import InitialPriorities
 

@@ -11,13 +11,12 @@ from scipy import stats
 
 from benchmarks.dated import Stream
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.models.base import BlockLoss, LocalBlock, Track
+from embedding.models.base import BlockLoss, LocalBlock, Track, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
-from embedding.stream.samples import Sample
+from embedding.stream.ring import Sample
 
 SMOOTH = 5  # blocks over which a curve is averaged before it is read
 

@@ -32,8 +32,8 @@ from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig

@@ -21,9 +21,8 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.records import Calendar, FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server

@@ -15,9 +15,9 @@ from torch.nn.functional import softplus
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.noise_trainer import RowState
 from embedding.models.sampling import kept_tokens
 from embedding.models.traits import COUNT_MODELS
 from yeoron_lab.examples import examples

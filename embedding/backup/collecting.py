@@ -34,7 +34,7 @@ from embedding.server.recovery.checkpoint import NOTES, kept_out, numbers
 from embedding.settings import Settings, given_settings
 from embedding.snapshots.format import ID
 from embedding.snapshots.format import MANIFEST as SNAPSHOT_MANIFEST
-from embedding.snapshots.withdrawn import NOTE
+from embedding.snapshots.store import NOTE
 
 Checkpoint = Callable[[], None]
 """Has the running server write a checkpoint of what is there now, and waits for it."""

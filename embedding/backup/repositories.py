@@ -19,7 +19,7 @@ import fsspec
 from embedding.backup.manifest import StoredFile
 from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
-from embedding.snapshots.objects import asked, put_whole
+from embedding.snapshots.backends import asked, put_whole
 
 _PIECE = 4 * 1024 * 1024
 _Value = TypeVar("_Value")

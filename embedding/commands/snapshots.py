@@ -290,7 +290,7 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
     window, or no window at all.
     """
     from embedding.exchange.channel import ask
-    from embedding.snapshots.lacking import Missing, sentence
+    from embedding.snapshots.format import Missing, sentence
 
     label = snapshot.manifest.window.label
     location, line = server or chosen.server_location, chosen.line(server, operator=True)

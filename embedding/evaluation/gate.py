@@ -1,7 +1,7 @@
 """The quality gate: floors that a snapshot must keep before an alias may name it.
 
 A model that cannot be read (snapshots/readability.py), collapsed or untrained, passes no gate, nor
-does a snapshot that lacks how words were used (snapshots/lacking.py).
+does a snapshot that lacks how words were used (snapshots/format.py).
 
 A floor is pinned to what it was measured on: the SHA-256 of the corpus file that `yeoron train`
 read, and that of the gold file. On another corpus the same figure means something else, so such a

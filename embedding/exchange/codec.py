@@ -26,6 +26,7 @@ from embedding.exchange.headers import (
     string,
     whole,
 )
+from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import (
     BlockCounts,
     ContextShift,
@@ -38,10 +39,8 @@ from embedding.exchange.payload import (
     WordContexts,
 )
 from embedding.exchange.protocol import (
-    EVERY_BLOCK,
     NAMES,
     Ack,
-    Pace,
     PullRequest,
     Push,
     VocabularyDelta,

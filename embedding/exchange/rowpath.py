@@ -10,7 +10,14 @@ from typing import Any, Generic, Protocol
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import ROUND, Ack, PulledRows, PullRequest, Push, Welcome
+from embedding.exchange.pace import ROUND
+from embedding.exchange.protocol import (
+    Ack,
+    PulledRows,
+    PullRequest,
+    Push,
+    Welcome,
+)
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.session import Session
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError

@@ -368,7 +368,7 @@ class SnapshotRef:
     """A pointer to a published snapshot; small enough for an XCom.
 
     revision  1, then one more each time it was amended
-    lacks     a sentence for each thing that it lacks of its window (`snapshots/lacking.py`)
+    lacks     a sentence for each thing that it lacks of its window (`snapshots/format.py`)
     """
 
     id: str

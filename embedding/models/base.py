@@ -17,6 +17,8 @@ from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from embedding.models.sampling import NoiseTable
+from embedding.models.config import ModelConfig
+from embedding.models.traits import COUNT_MODELS, MODELS
 
 
 class Track(StrEnum):
@@ -177,3 +179,15 @@ class Trainer(Protocol):
         may call it on the same tables at once (Hogwild): the kernel holds no lock and no GIL.
         Raises InputError when the block names rows that are not there.
         """
+
+
+def make_trainer(config: ModelConfig) -> Trainer:
+    """The trainer that `config.model` names; its kernel is imported (not compiled) here.
+
+    Raises ConfigError for a model that is counted.
+    """
+    if config.model in COUNT_MODELS:
+        raise ConfigError(
+            f"{config.model} is counted, not trained block by block: no trainer learns it."
+        )
+    return MODELS.get(config.model)(config)

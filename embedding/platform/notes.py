@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from embedding.crawl.origins import doubtful
-from embedding.snapshots.lacking import Missing, sentence
+from embedding.snapshots.format import Missing, sentence
 
 LATEST_NAMED = 3
 """Windows, the latest ones, of which it is said what they lack."""

@@ -12,8 +12,7 @@ import numpy as np
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, TokenBlock
 from embedding.kernel.registry import NoTraits
 from embedding.stream.config import REPLAYS, StreamConfig
-from embedding.stream.ring import SentenceRing
-from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
+from embedding.stream.ring import Measure, Sample, SentenceRing, check_priority, sample_alike
 
 
 @runtime_checkable

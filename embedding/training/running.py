@@ -24,8 +24,7 @@ from embedding.server.figures.reports import total
 from embedding.server.parts import SERVER_PARTS
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
-from embedding.training.nodes import Run, local_cluster, node_specs
-from embedding.training.placing import placed
+from embedding.training.nodes import Run, local_cluster, node_specs, placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
 from embedding.training.resume import TrainingResume
 from embedding.training.survey import CorpusSurvey

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.snapshots.lacking import LACK_REASONS, sentence
+from embedding.snapshots.format import LACK_REASONS, sentence
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals

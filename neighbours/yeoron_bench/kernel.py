@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from embedding.kernel.records import FloatArray
-from embedding.models.base import LocalBlock
+from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from yeoron_bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
 from yeoron_bench.results import facts, keep_and_print, need

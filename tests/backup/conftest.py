@@ -111,7 +111,7 @@ class Pusher:
     def rows(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         ids = self.client.admit(words, np.full(len(words), 9))
         found = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=self.clock))
-        return np.array(found.vectors), np.array(found.contexts)
+        return np.array(found.rows[Table.IN]), np.array(found.rows[Table.OUT])
 
 
 def frontier_address(settings: Settings) -> str:

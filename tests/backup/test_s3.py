@@ -187,7 +187,7 @@ def test_a_store_that_gives_nothing_leaves_the_home_empty(
     # Else each of three layers asks again for a while.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setattr(S3FileSystem, "retries", 1)
-    monkeypatch.setattr("embedding.snapshots.objects._PAUSE_S", 0.0)
+    monkeypatch.setattr("embedding.snapshots.backends._PAUSE_S", 0.0)
     S3FileSystem.clear_instance_cache()
     back_up(resting, f"s3://{BUCKET}/monday")
     s3.faults.append(Fault("GET", "parquet", 999, **fault))

@@ -14,13 +14,13 @@ from calling import sentences
 from disks import full, small_disk
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import SnapshotStore
-from embedding.training.store import new_store
+from embedding.training.engine import new_store
 
 QUICK = ("--dim", "16", "--sample", "0", "--json")
 KILLED = """
 import os, sys
 from pathlib import Path
-from embedding.training.store import new_store
+from embedding.training.engine import new_store
 left = int(sys.argv[3])
 real = os.rename
 def rename(*names, **more):

@@ -76,7 +76,9 @@ def test_a_node_sees_all_that_it_learnt_and_in_the_end_the_server_has_it(server,
         pushed = deltas(rng, ids)
         clock = client.push(Push("n0", sequence, clock, pushed)).clock
         learnt[np.searchsorted(ids, pushed[1].ids)] += pushed[1].values
-        seen = client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).contexts
+        seen = client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).rows[
+            Table.OUT
+        ]
         assert np.allclose(seen, learnt, atol=2e-3)
     kept = float(np.abs(contexts(server, ids) - learnt).max())
     if kind in packing():
@@ -106,7 +108,9 @@ def test_after_a_crash_of_the_server_the_same_bytes_come_again(tmp_path, kind):
         before = contexts(server, ids)
     again = config.model_copy(update={"port": port, "state_dir": tmp_path / "after"})
     with running_server(again, sync, dim=DIM) as server:
-        seen = client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).contexts
+        seen = client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).rows[
+            Table.OUT
+        ]
         assert np.array_equal(contexts(server, ids), before)
         left = np.zeros_like(seen)
         client.feedback.add_to(Table.OUT, ids, left, 2)
@@ -120,12 +124,14 @@ def test_a_refused_push_is_taken_back_with_its_residual(server, kind):
     rng = np.random.default_rng(7)
     pushed = deltas(rng, ids)
     clock = client.push(Push("n0", 1, 0, pushed)).clock
-    learnt = client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).contexts
+    learnt = client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).rows[
+        Table.OUT
+    ]
     for wrong in (Push("n0", 2, clock + 9, deltas(rng, ids)), Push("other", 2, 0, pushed)):
         with pytest.raises(RefusedError):
             client.push(wrong)
     assert np.allclose(
-        client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).contexts,
+        client.pull(PullRequest({Table.IN: ids[:1], Table.OUT: ids}, clock=clock)).rows[Table.OUT],
         learnt,
         atol=1e-6,
     )

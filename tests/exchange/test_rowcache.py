@@ -50,7 +50,7 @@ class Node:
     def pull(self, ids: np.ndarray) -> np.ndarray:
         rows = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids[::2]}, clock=self.clock))
         self.clock = rows.clock
-        return np.concatenate([rows.vectors, rows.contexts])
+        return np.concatenate([rows.rows[Table.IN], rows.rows[Table.OUT]])
 
     def push(self, ids: np.ndarray, value: float) -> None:
         self.sequence += 1

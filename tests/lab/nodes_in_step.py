@@ -169,4 +169,4 @@ def learn(
             offset=str(sequence + 1 if behind is None else behind),
         )
     )
-    return dict(zip(words, np.array(rows.vectors, dtype=np.float32), strict=True))
+    return dict(zip(words, np.array(rows.rows[Table.IN], dtype=np.float32), strict=True))

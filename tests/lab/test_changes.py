@@ -50,7 +50,7 @@ class Node:
     def pull(self, ids: np.ndarray) -> np.ndarray:
         rows = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids[::2]}, clock=self.clock))
         self.clock = rows.clock
-        return np.concatenate([rows.vectors, rows.contexts])
+        return np.concatenate([rows.rows[Table.IN], rows.rows[Table.OUT]])
 
     def push(self, ids: np.ndarray, values: np.ndarray) -> None:
         self.sequence += 1
@@ -168,8 +168,8 @@ def test_a_word_that_nobody_has_learnt_costs_nothing(server):
     before = meters.bytes_out
     rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=node.clock))
     assert meters.bytes_out - before < 1_500
-    assert np.array_equal(rows.vectors, first_vectors(ids, DIM, server.state.tables.seed))
-    assert not rows.contexts.any()
+    assert np.array_equal(rows.rows[Table.IN], first_vectors(ids, DIM, server.state.tables.seed))
+    assert not rows.rows[Table.OUT].any()
 
     def parts() -> dict[str, int]:
         found: dict[str, int] = meters.parts.describe()

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.exchange.protocol import Push
 from generated import examples
-from yeoron_lab.aggregating.gathering import Gathering, NodePush
+from yeoron_lab.aggregating.aggregator import Gathering, NodePush
 
 NODES = st.sampled_from("abc")
 

@@ -17,8 +17,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.words.usage import added_up
 from waiting import until
-from yeoron_lab.groups.chunking import cut, whole_again
-from yeoron_lab.groups.entry import merged
+from yeoron_lab.groups.entry import cut, merged, whole_again
 from yeoron_lab.together import decode_together, encode_together
 
 pytestmark = pytest.mark.timeout(600)

@@ -72,7 +72,7 @@ def test_each_group_has_what_the_nodes_of_all_have_pushed(connect, of_leader, of
         assert told["bytes"]["groups"] > 0
         assert told["rows"]["groups"] > 0
         pulled = nodes[1].pull(words, words)
-        assert pulled.contexts.tobytes() == read(leader, words).tobytes()
+        assert pulled.rows[Table.OUT].tobytes() == read(leader, words).tobytes()
 
 
 @pytest.mark.laboratory

@@ -13,9 +13,8 @@ from embedding.exchange.payload import UNITS
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, SharedTables
 from embedding.kernel.errors import ConfigError, RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import BlockLoss, Trainer
+from embedding.models.base import BlockLoss, Trainer, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
 from embedding.server.rows import torchdevice
 from embedding.server.rows.torchdevice import TorchDevice

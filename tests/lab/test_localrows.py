@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generated import examples
-from yeoron_lab.paced.localrows import NodeRows
+from yeoron_lab.paced.paced import NodeRows
 
 DIM, WORDS = 3, 12
 ids = st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=WORDS, unique=True)

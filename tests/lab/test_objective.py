@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from torchreference import negative_sampling_loss
 from yeoron_lab.examples import examples
 from yeoron_lab.lbfgs.objective import Objective

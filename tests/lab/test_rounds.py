@@ -13,7 +13,10 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Pace, PullRequest
+from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import (
+    PullRequest,
+)
 from embedding.kernel.errors import RefusedError, RoundError, UnavailableError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig

@@ -80,8 +80,10 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
                 PullRequest({Table.IN: ids, Table.OUT: ids}, clock=client.welcome.clock)
             )
         total = np.array(list(moved.values()), dtype=np.float32)[:, None]
-        assert np.allclose(rows.vectors, first_vectors(ids, DIM, 3) + total, atol=1e-4)
-        assert np.allclose(rows.contexts, np.broadcast_to(total, rows.contexts.shape), atol=1e-4)
+        assert np.allclose(rows.rows[Table.IN], first_vectors(ids, DIM, 3) + total, atol=1e-4)
+        assert np.allclose(
+            rows.rows[Table.OUT], np.broadcast_to(total, rows.rows[Table.OUT].shape), atol=1e-4
+        )
         for route in routes:
             dense = route.replicas[Table.IN].ids
             assert len(dense) == (2 if kind == "hybrid" else len(moved))

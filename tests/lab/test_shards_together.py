@@ -15,10 +15,13 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.shards.log import Change, as_json, from_json
-from yeoron_lab.aggregating.aggregator import Aggregator, AggregatorService
+from yeoron_lab.aggregating.aggregator import (
+    Aggregator,
+    AggregatorService,
+    Upstreams,
+    check_tickets,
+)
 from yeoron_lab.aggregating.relay import AggregatorLine
-from yeoron_lab.aggregating.taking import check_tickets
-from yeoron_lab.aggregating.upstreams import Upstreams
 
 DIM, WORDS = 4, 10
 pytestmark = pytest.mark.timeout(600)
@@ -79,7 +82,7 @@ def both(nodes, *values: float) -> None:
 
 
 def seen(node) -> list[float]:
-    return sorted(set(node.pull(contexts=node.ids).contexts.ravel().tolist()))
+    return sorted(set(node.pull(contexts=node.ids).rows[Table.OUT].ravel().tolist()))
 
 
 def pushes_of(nodes, value: float) -> list[Push]:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding.models.base import LocalBlock
+from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.making import make_trainer
 from torchreference import TorchTrainer
 from yeoron_lab.examples import examples
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from embedding.kernel.records import FloatArray
-from embedding.models.base import LocalBlock
+from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.models.subwords import Subwords
 from yeoron_lab.counts.sppmi import CountModel

@@ -15,9 +15,8 @@ import pytest
 from scipy import stats
 
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.base import Track
+from embedding.models.base import Track, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.making import make_trainer
 from torchreference import TorchTrainer
 from yeoron_lab.counts.sppmi import CountModel
 from yeoron_lab.examples import examples
@@ -201,7 +200,7 @@ import hashlib
 import numpy as np
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
+from embedding.models.base import make_trainer
 random = np.random.default_rng(0)
 tokens = random.integers(0, 200, 4000).astype(np.int32)
 block = LocalBlock(tokens, np.arange(0, 4001, 20, dtype=np.int32), np.ones(200, np.float32),

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.base import LocalBlock
+from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.models.subwords import Subwords, is_korean, jamo, ngrams
 
 

@@ -12,9 +12,8 @@ import pytest
 import torch
 
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.making import make_trainer
 from embedding.models.traits import MODELS
 from gpukernel import DEVICE, gpu_kernel
 from torchreference import REFERENCES, TorchTrainer

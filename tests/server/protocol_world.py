@@ -13,8 +13,14 @@ import pytest
 from named import named
 from protocol_checks import DIM, Checks, Node, Watched
 
+from embedding.exchange.pace import ROUND
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, ROUND, PullRequest, Push, Welcome
+from embedding.exchange.protocol import (
+    PROTOCOL_VERSION,
+    PullRequest,
+    Push,
+    Welcome,
+)
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig

@@ -55,7 +55,6 @@ PLACES = (
     "exchange.shards.stream",
     "exchange.shards.links",
     "server.shards.link",
-    "server.shards.fetching",
 )
 
 

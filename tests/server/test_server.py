@@ -45,12 +45,12 @@ def test_rows_go_out_as_they_were_made_and_come_back_changed(server, connect, ma
     node = connect(server)
     ids = node.words("말", "글", "집")
     rows = node.pull(contexts=ids[:2])
-    assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
-    assert not rows.contexts.any()
+    assert np.array_equal(rows.rows[Table.IN], first_vectors(ids, DIM, 3))
+    assert not rows.rows[Table.OUT].any()
     node.push((make_delta(Table.IN, ids[1:]), make_delta(Table.OUT, ids[:1], 0.5)))
     after = node.pull(contexts=ids)
-    assert np.allclose(after.vectors - rows.vectors, [[0] * 4, [1] * 4, [1] * 4])
-    assert after.contexts.tolist() == [[0.5] * 4, [0.0] * 4, [0.0] * 4]
+    assert np.allclose(after.rows[Table.IN] - rows.rows[Table.IN], [[0] * 4, [1] * 4, [1] * 4])
+    assert after.rows[Table.OUT].tolist() == [[0.5] * 4, [0.0] * 4, [0.0] * 4]
 
 
 def test_rows_in_half_precision_are_added_up_in_float32(server, connect, make_delta):
@@ -65,10 +65,10 @@ def test_rows_in_half_precision_are_added_up_in_float32(server, connect, make_de
     # Each step is too small to change 1 in float16; what is read is rounded, what is held is not.
     assert server.state.tables.read(Table.OUT, ints(id_)).tolist() == [[1 + 2.0**-6] * DIM]
     rows = node.pull(contexts=ids)
-    assert rows.vectors.dtype == rows.contexts.dtype == np.float16
-    assert rows.contexts.tolist() == [[1 + 2.0**-6] * DIM]
+    assert rows.rows[Table.IN].dtype == rows.rows[Table.OUT].dtype == np.float16
+    assert rows.rows[Table.OUT].tolist() == [[1 + 2.0**-6] * DIM]
     held = server.state.tables.read(Table.IN, ints(id_))
-    assert np.array_equal(rows.vectors, held.astype(np.float16))
+    assert np.array_equal(rows.rows[Table.IN], held.astype(np.float16))
 
 
 def test_rows_tell_which_push_of_the_reader_is_in_them(connect, make_delta):
@@ -107,9 +107,9 @@ def test_ids_may_repeat_and_come_in_any_order_in_a_pull(server, connect):
     node = connect(server)
     ids = node.words("말", "글")
     rows = node.pull(ids[[1, 0, 1]])
-    assert np.array_equal(rows.vectors[0], rows.vectors[2])
-    assert rows.vectors.shape == (3, DIM)
-    assert node.pull(ints(), ints()).vectors.shape == (0, DIM)
+    assert np.array_equal(rows.rows[Table.IN][0], rows.rows[Table.IN][2])
+    assert rows.rows[Table.IN].shape == (3, DIM)
+    assert node.pull(ints(), ints()).rows[Table.IN].shape == (0, DIM)
 
 
 def test_words_are_admitted_once_counts_were_pushed(server, connect):
@@ -191,7 +191,7 @@ def some_pairs(rng: np.random.Generator, ids: np.ndarray, source: str, n: int) -
 def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_delta):
     node = connect(server)
     ids = node.words("말", "글")
-    before = node.pull().vectors
+    before = node.pull().rows[Table.IN]
     node.push((make_delta(Table.IN, ids),), named(["말"]))
     sent = node.client.log
     assert len(sent) == 0, "without checkpoints a push is durable at once"
@@ -201,7 +201,7 @@ def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_d
     ack = node.client.push(again)
     assert ack.duplicate
     assert ack.sequence == 1
-    assert np.allclose(node.pull().vectors - before, 1.0)
+    assert np.allclose(node.pull().rows[Table.IN] - before, 1.0)
     status = node.client.status()
     assert (status["pushes"], status["duplicates"], status["tokens"]) == (1, 1, 1)
 
@@ -209,11 +209,11 @@ def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_d
 def test_a_gap_is_refused_and_nothing_changes(server, connect, make_delta):
     node = connect(server)
     ids = node.words("말")
-    before = node.pull().vectors
+    before = node.pull().rows[Table.IN]
     node.sequence = 4
     with pytest.raises(RefusedError, match="push 5 of node n0: gap, the server expects 1"):
         node.push((make_delta(Table.IN, ids),))
-    assert np.array_equal(node.pull().vectors, before)
+    assert np.array_equal(node.pull().rows[Table.IN], before)
     node.sequence = 0
     assert node.push((make_delta(Table.IN, ids),)).sequence == 1
 
@@ -222,11 +222,11 @@ def test_bsp_waits_for_the_other_and_an_idle_one_frees_it(connect, make_delta):
     with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
         one, two = connect(server, "n0"), connect(server, "n1")
         ids = one.words("말")
-        start = one.pull().vectors
+        start = one.pull().rows[Table.IN]
         two.pull(ids)
         one.push((make_delta(Table.IN, ids),))
         two.push((make_delta(Table.IN, ids),))
-        assert np.allclose(one.pull().vectors - start, 2.0)
+        assert np.allclose(one.pull().rows[Table.IN] - start, 2.0)
         two.pull(ids)
         one.push((make_delta(Table.IN, ids),))
         freed = threading.Event()
@@ -238,7 +238,7 @@ def test_bsp_waits_for_the_other_and_an_idle_one_frees_it(connect, make_delta):
         threading.Timer(0.3, free).start()
         rows = one.pull()
         assert freed.is_set(), "the pull did not wait for the other node"
-        assert np.allclose(rows.vectors - start, 3.0)
+        assert np.allclose(rows.rows[Table.IN] - start, 3.0)
         assert server.status()["nodes"]["n1"]["state"] == "idle"
 
 
@@ -318,11 +318,11 @@ def test_evicted_words_read_as_zero_and_their_deltas_are_left_out(connect, make_
         (new,) = node.words("다").tolist()
         assert new == 2
         rows = node.pull(old)
-        assert not rows.vectors[0].any()
-        assert rows.vectors[1].any()
-        before = node.pull(ints(1, 2)).vectors
+        assert not rows.rows[Table.IN][0].any()
+        assert rows.rows[Table.IN][1].any()
+        before = node.pull(ints(1, 2)).rows[Table.IN]
         node.push((make_delta(Table.IN, [0, 1]),))
-        assert np.allclose(node.pull(ints(1, 2)).vectors - before, [[1] * 4, [0] * 4])
+        assert np.allclose(node.pull(ints(1, 2)).rows[Table.IN] - before, [[1] * 4, [0] * 4])
         assert server.status()["dropped_rows"] == 1
         assert node.client.vocabulary(1).ids.tolist() == [1, 2]
 

@@ -129,13 +129,15 @@ def test_new_words_have_to_wait_for_memory_and_learning_goes_on(
     assert "no memory for more than the 4 rows" in str(state.rows.full)
     state.push(pushed())
     assert state.ledger.of("a").applied == 1
-    assert state.pull(
-        "a", PullRequest({Table.IN: np.arange(4), Table.OUT: np.arange(4)}, 1)
-    ).vectors.shape == (4, DIM)
+    assert state.pull("a", PullRequest({Table.IN: np.arange(4), Table.OUT: np.arange(4)}, 1)).rows[
+        Table.IN
+    ].shape == (4, DIM)
     mend()
     ids = state.words.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
     assert (sorted(ids.tolist()), state.rows.full) == ([3, 4, 5], None)
-    assert state.pull("a", PullRequest({Table.IN: ids, Table.OUT: ids}, 1)).vectors.shape == (
+    assert state.pull("a", PullRequest({Table.IN: ids, Table.OUT: ids}, 1)).rows[
+        Table.IN
+    ].shape == (
         3,
         DIM,
     )
@@ -150,7 +152,7 @@ def test_words_whose_rows_could_not_start_are_read_once_they_have(state, monkeyp
     other = ServerState(state.config, ASP, RowShape(DIM, seed=1))
     other.words.admit(["봄", "여름", "가을", "겨울"], np.ones(4, dtype=np.int64))
     found = state.pull("a", PullRequest({Table.IN: ids, Table.OUT: ids}, 1))
-    assert found.vectors.tolist() == other.tables.read(Table.IN, ids).tolist()
+    assert found.rows[Table.IN].tolist() == other.tables.read(Table.IN, ids).tolist()
 
 
 def test_a_node_waits_the_server_says_so_and_no_checkpoint_has_half_a_push(
@@ -173,7 +175,7 @@ def test_a_node_waits_the_server_says_so_and_no_checkpoint_has_half_a_push(
         assert failed is not None
         assert "could not change its rows" in failed
         read: list[list[list[float]]] = []
-        pull = threading.Thread(target=lambda: read.append(node.pull(contexts=ids).contexts))
+        pull = threading.Thread(target=lambda: read.append(node.pull(contexts=ids).rows[Table.OUT]))
         pull.start()
         pull.join(0.5)
         assert pull.is_alive()

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from embedding.kernel.records import SnapshotRef
-from embedding.snapshots.format import Missing, make_manifest
-from embedding.snapshots.lacking import LACK_REASONS, sentence
+from embedding.snapshots.format import LACK_REASONS, Missing, make_manifest, sentence
 
 SERVER = {"server": {"usage": True}}
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.store import SnapshotStore
-from embedding.snapshots.withdrawn import NOTE
+from embedding.snapshots.store import NOTE, SnapshotStore
 
 
 @pytest.fixture(params=["folder", "remote"])

@@ -8,7 +8,7 @@ import pytest
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import TokenBlock
 from embedding.models.sampling import keep_probabilities
-from embedding.stream.samples import of_sentences
+from embedding.stream.ring import of_sentences
 from yeoron_lab.prioritised.initial import (
     InitialPriorities,
     gradient_figure,

@@ -13,7 +13,7 @@ from unguarded import unguarded
 
 from embedding import trends, web
 from embedding.kernel.errors import ConfigError
-from embedding.snapshots.lacking import LACK_REASONS
+from embedding.snapshots.format import LACK_REASONS
 from embedding.trends.rows import BEFORE, RANKINGS
 from embedding.web.headlines import HeadlineState
 from embedding.web.text import (

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import Calendar, Document, TokenBlock
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.service import ParameterServer
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline

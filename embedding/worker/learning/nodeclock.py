@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from embedding.exchange.protocol import EVERY_BLOCK, Ack, Pace, PulledRows, Push, Welcome
+from embedding.exchange.pace import EVERY_BLOCK, Pace
+from embedding.exchange.protocol import (
+    Ack,
+    PulledRows,
+    Push,
+    Welcome,
+)
 from embedding.kernel.records import Calendar
 from embedding.models.config import ModelConfig
 from embedding.worker.config import NodeConfig

@@ -14,7 +14,7 @@ import numpy as np
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss, Track
 from embedding.stream.replay import ReplayMemory
-from embedding.stream.samples import Sample, of_sentences
+from embedding.stream.ring import Sample, of_sentences
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import BlockPlan, CodedText

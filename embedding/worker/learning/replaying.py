@@ -8,7 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.protocol import Pace, PulledRows
+from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import (
+    PulledRows,
+)
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss

@@ -17,8 +17,7 @@ from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Calendar
-from embedding.models.base import Trainer
-from embedding.models.making import make_trainer
+from embedding.models.base import Trainer, make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged

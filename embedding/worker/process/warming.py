@@ -11,9 +11,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import Table
-from embedding.models.base import LocalBlock
+from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 
 
 def warm(model: ModelConfig) -> None:

@@ -33,13 +33,143 @@ from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
 from embedding.worker.lifetime import end_process, end_with_parent
 from embedding.worker.process.forking import adopt, current_environment, processes
-from yeoron_lab.aggregating.gathering import Gathering, NodePush
 from yeoron_lab.aggregating.relay import AggregatorLine
-from yeoron_lab.aggregating.upstreams import Upstreams
 
 if TYPE_CHECKING:
     from embedding.server.shards.state import ShardState
     from embedding.server.state import ServerState
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import encode_push
+from embedding.exchange.protocol import Push
+from embedding.exchange.relay import TOGETHER
+from embedding.exchange.shards.links import reached
+from embedding.exchange.shards.split import split_deltas
+from embedding.server.flight.shell import of_kind
+from embedding.server.shards.log import Key
+from embedding.server.shards.state import ShardState
+from embedding.server.state import ServerState
+from yeoron_lab.together import add_up, decode_together, encode_together
+
+
+class Upstreams:
+    """Open while they work; on any error they are closed and opened again."""
+
+    def __init__(self, server: str, config: ExchangeConfig) -> None:
+        self._channels: list[Channel] = []
+        try:
+            self._primary = self._opened(server, config)
+            status = self._primary.action("status", {})
+            self._shards = [
+                self._opened(reached(shard["location"], server), config)
+                for shard in status["shards"]
+            ]
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, pushes: Sequence[Push], sessions: Sequence[int]) -> list[dict[str, Any]]:
+        """The server's answer to each of these pushes of different nodes, their rows added up.
+
+        To every shard goes its part first, and then what was read to the primary, which orders: a
+        sum that it does not take is never applied. RefusedError when one of them does not take it.
+        """
+        if self._shards:
+            self._send_parts(pushes)
+            pushes = [replace(push, deltas=()) for push in pushes]
+        message = encode_together(pushes, sessions)
+        return list(self._primary.request(message).header["acks"])
+
+    def close(self) -> None:
+        """Close all."""
+        for channel in self._channels:
+            channel.close()
+
+    def _send_parts(self, pushes: Sequence[Push]) -> None:
+        if any(push.packed for push in pushes):
+            raise RefusedError("a sum of packed rows: each node sends its own.")
+        first, tickets = pushes[0], [[push.node, push.sequence] for push in pushes]
+        parts = split_deltas(add_up(pushes), len(self._shards))
+        for shard, deltas in zip(self._shards, parts, strict=True):
+            message = encode_push(Push(first.node, first.sequence, first.clock, deltas))
+            header = {**message.header, "op": TOGETHER, "tickets": tickets}
+            shard.request(replace(message, header=header))
+
+    def _opened(self, location: str, config: ExchangeConfig) -> Channel:
+        channel = Channel(location, config)
+        self._channels.append(channel)
+        channel.open()
+        return channel
+
+
+@dataclass(frozen=True)
+class NodePush:
+    """A push and the session of its node.
+
+    The nodes of a group work synchronously: pushes of one clock leave when every node that takes
+    part has pushed at that clock. A node takes part from its first push until it falls idle or
+    leaves.
+    """
+
+    push: Push
+    session: int
+
+    @property
+    def node(self) -> str:
+        """Who pushed."""
+        return self.push.node
+
+    @property
+    def clock(self) -> int:
+        """Of the push."""
+        return self.push.clock
+
+
+@dataclass
+class Gathering:
+    """Holds parts until those of their clock are all there.
+
+    done  by node that takes part: the clock of its last push
+    """
+
+    done: dict[str, int] = field(default_factory=dict)
+    waiting_pushes: list[NodePush] = field(default_factory=list)
+
+    def push(self, part: NodePush) -> list[list[NodePush]]:
+        """A node pushed; the sums that are due now, each a list of parts of different nodes."""
+        # A node that sends again, because it heard no answer, is held once.
+        self.waiting_pushes = [each for each in self.waiting_pushes if each.node != part.node]
+        self.waiting_pushes.append(part)
+        self.done[part.node] = max(part.clock, self.done.get(part.node, part.clock))
+        return self._due()
+
+    def leave(self, node: str) -> list[list[NodePush]]:
+        """A node has nothing to push for now, or is gone; what it gave stays."""
+        self.done.pop(node, None)
+        return self._due()
+
+    def expire(self) -> list[list[NodePush]]:
+        """Whoever keeps the others waiting takes part no longer; all that is held is due."""
+        waiting = {part.node for part in self.waiting_pushes}
+        self.done = {node: clock for node, clock in self.done.items() if node in waiting}
+        return self._due(everything=True)
+
+    def _due(self, *, everything: bool = False) -> list[list[NodePush]]:
+        found = []
+        for clock in sorted({part.clock for part in self.waiting_pushes}):
+            if not everything and any(done < clock for done in self.done.values()):
+                break
+            # By name, so that a sum does not depend on who came first.
+            ready = sorted(
+                (p for p in self.waiting_pushes if p.clock == clock), key=lambda p: p.node
+            )
+            found.append(ready)
+        done = [part for ready in found for part in ready]
+        self.waiting_pushes = [part for part in self.waiting_pushes if part not in done]
+        return found
+
 
 logger = logging.getLogger(__name__)
 
@@ -234,12 +364,35 @@ class Aggregators:
 
     @staticmethod
     def taken(state: ServerState, message: Message) -> Message:
-        from yeoron_lab.aggregating.taking import taken  # an aggregator has no server's rows
 
         return taken(state, message)
 
     @staticmethod
     def taken_by_shard(state: ShardState, message: Message) -> Message:
-        from yeoron_lab.aggregating.taking import taken_by_shard
 
         return taken_by_shard(state, message)
+
+
+def taken(state: ServerState, message: Message) -> Message:
+    """Pushes of a group, with their rows added up where the server has rows."""
+    with of_kind("message"):
+        pushes, sessions = decode_together(message)
+    acks = state.push_together(pushes, sessions)
+    return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
+
+
+def taken_by_shard(state: ShardState, message: Message) -> Message:
+    """The rows of a group, added up."""
+    key = check_tickets(message.header.get("tickets"))
+    state.push_together(key, decode_push(message))
+    return Message({"status": "ok"})
+
+
+def check_tickets(given: object) -> Key:
+    """The pushes that a sum is of; RefusedError unless they are of different nodes."""
+    named = given if isinstance(given, list) else []
+    pairs = [each for each in named if isinstance(each, list)]
+    whole = [each for each in pairs if [type(part) for part in each] == [str, int]]
+    if not whole or len({node for node, _ in whole}) < len(named):
+        raise RefusedError("together: `tickets` must be [node, sequence] of different nodes.")
+    return tuple((node, sequence) for node, sequence in whole)

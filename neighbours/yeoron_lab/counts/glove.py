@@ -13,10 +13,10 @@ import numpy as np
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.jit import kernel
+from embedding.models.noise_trainer import RowState
 from embedding.models.outputs import EPSILON
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import dot

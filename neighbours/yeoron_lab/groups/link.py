@@ -14,8 +14,7 @@ from embedding.server.figures.reports import NODE_FIGURES, total
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
 from yeoron_lab.groups.client import LeaderClient
-from yeoron_lab.groups.confirming import Confirmations
-from yeoron_lab.groups.cycle import ExchangeCycle
+from yeoron_lab.groups.cycle import Confirmations, ExchangeCycle
 from yeoron_lab.groups.leader import PAUSE_S, Leader
 from yeoron_lab.groups.replica import ReplicaRows
 

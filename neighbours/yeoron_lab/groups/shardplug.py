@@ -8,9 +8,8 @@ from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import SHARD_GROUPS, ShardState
-from yeoron_lab.groups.following import FollowingCalls, following_shard
+from yeoron_lab.groups.following import FollowingCalls, MovedRows, following_shard
 from yeoron_lab.groups.grouped import GroupStream
-from yeoron_lab.groups.moved import MovedRows
 
 
 @SHARD_GROUPS.register("groups", NoTraits())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embedding.exchange.protocol import Pace
+from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Asp, Bsp, by_clock
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
@@ -14,7 +14,7 @@ from embedding.server.policies.traits import POLICIES, PolicyTraits
 class Easgd(Asp):
     """Elastic averaging, asynchronous (Zhang 2015, "Deep learning with Elastic Averaging SGD",
     algorithm 1; as in DeepSpark): every tau blocks a node and the tables move towards each other
-    by α·(x_i - x~). The node's half is in `yeoron_lab.paced.localrows`.
+    by α·(x_i - x~). The node's half is in `yeoron_lab.paced.paced`.
     """
 
     name = "easgd"

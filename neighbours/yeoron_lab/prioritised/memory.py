@@ -28,8 +28,7 @@ from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.kernel.registry import NoTraits
 from embedding.stream.config import REPLAYS, StreamConfig
-from embedding.stream.ring import SentenceRing
-from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
+from embedding.stream.ring import Measure, Sample, SentenceRing, check_priority, sample_alike
 from yeoron_lab.prioritised.initial import InitialPriorities
 
 _FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn

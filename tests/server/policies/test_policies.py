@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.exchange.protocol import ROUND
+from embedding.exchange.pace import ROUND
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine

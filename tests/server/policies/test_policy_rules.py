@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import EVERY_BLOCK, Pace, Push
+from embedding.exchange.protocol import (
+    Push,
+)
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table

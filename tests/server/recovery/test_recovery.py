@@ -51,8 +51,8 @@ def test_a_restarted_server_goes_on_where_it_stopped(tmp_path, connect, optimize
         node = connect(server)
         assert (node.sequence, node.clock) == (4, 4)
         after = node.pull(ids, ids)
-        assert np.array_equal(before.vectors, after.vectors)
-        assert np.array_equal(before.contexts, after.contexts)
+        assert np.array_equal(before.rows[Table.IN], after.rows[Table.IN])
+        assert np.array_equal(before.rows[Table.OUT], after.rows[Table.OUT])
         again = server.status()
         for name in ("tokens", "documents", "pushes", "vocabulary", "candidates", "windows"):
             assert again[name] == status[name], name
@@ -63,7 +63,7 @@ def test_a_restarted_server_goes_on_where_it_stopped(tmp_path, connect, optimize
         assert np.array_equal(fresh.counts, delta.counts)
         assert node.words("드문", counts=1).tolist() == [2], "candidates were kept"
         node.push(ones(ids))
-        moved = node.pull(ids, ids).contexts - after.contexts
+        moved = node.pull(ids, ids).rows[Table.OUT] - after.rows[Table.OUT]
         assert moved[0, 0] == pytest.approx(1.0 if optimizer == "sum" else 0.5)
 
 
@@ -99,7 +99,7 @@ def test_pushes_after_the_last_checkpoint_are_sent_again_and_applied_once(tmp_pa
     crash(server)
     with running_server(chosen, dim=DIM) as server:
         rows = node.pull(ids, np.array([*ids, late]))
-        assert rows.contexts[:, 0].tolist() == [5, 5, 2]
+        assert rows.rows[Table.OUT][:, 0].tolist() == [5, 5, 2]
         status = server.status()
         assert status["tokens"] == 3 * 2 + 2
         assert status["nodes"]["n0"]["sequence"] == 5
@@ -128,7 +128,7 @@ def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
         two.pull(ids)
         two.push(ones(ids), named(["말"]))
         rows = one.pull(ids, ids)
-        assert rows.contexts[0, 0] == 2.0
+        assert rows.rows[Table.OUT][0, 0] == 2.0
         status = server.status()
         assert status["tokens"] == 2
         assert {name: each["tokens"] for name, each in status["nodes"].items()} == {
@@ -388,7 +388,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             rows = connection.pull(
                 PullRequest({Table.IN: ids, Table.OUT: ids}, clock=welcome.clock)
             )
-            assert rows.contexts.tolist() == [[total] * 4] * 50
+            assert rows.rows[Table.OUT].tolist() == [[total] * 4] * 50
             status = connection.status()
             assert status["tokens"] == total * 50
             assert status["documents"] == total

@@ -53,25 +53,25 @@ def server(tmp_path: Path, device: str) -> Iterator[ParameterServer]:
 
 def test_rows_of_buckets_are_pulled_and_moved_by_pushes(server, connect):
     node = connect(server)
-    first = node.pull(ints(), grams=ints(0, 499, 7)).grams
+    first = node.pull(ints(), grams=ints(0, 499, 7)).rows[Table.SUB]
     assert first.shape == (3, DIM)
     assert np.abs(first).max() <= 0.5 / DIM
     assert len(np.unique(first)) == first.size, "they start at random, each its own"
     node.push(delta(7, 499))
-    moved = node.pull(ints(), grams=ints(0, 499, 7)).grams - first
+    moved = node.pull(ints(), grams=ints(0, 499, 7)).rows[Table.SUB] - first
     assert moved == pytest.approx(np.array([[0.0] * DIM, [1.0] * DIM, [1.0] * DIM]))
 
 
 def test_they_travel_as_float16_like_words(server, connect):
     node = connect(server, config=HALVES)
     rows = node.pull(ints(), grams=ints(1, 2))
-    assert rows.grams.dtype == np.float16
+    assert rows.rows[Table.SUB].dtype == np.float16
     exact = grams_of(server)[[1, 2]]
-    assert np.array_equal(rows.grams, exact.astype(np.float16))
+    assert np.array_equal(rows.rows[Table.SUB], exact.astype(np.float16))
 
 
 def test_a_pull_that_names_no_bucket_brings_no_rows(server, connect):
-    assert connect(server).pull(ints()).grams is None
+    assert Table.SUB not in connect(server).pull(ints()).rows
 
 
 def test_the_first_rows_are_a_function_of_the_seed(device):
@@ -101,7 +101,7 @@ def test_a_bucket_out_of_range_is_refused_and_changes_nothing(server, connect, b
     with pytest.raises(RefusedError, match="0 to 499 are accepted"):
         node.pull(grams=ints(*bad))
     assert np.array_equal(grams_of(server), before)
-    assert not node.pull(ids, ids).contexts.any(), "nor did the rest of the push come in"
+    assert not node.pull(ids, ids).rows[Table.OUT].any(), "nor did the rest of the push come in"
     assert server.status()["tokens"] == counted
     node.sequence -= 1
     node.push(delta(3), named(["말"]))

@@ -158,4 +158,4 @@ def test_a_node_waits_and_the_server_says_so(connect, monkeypatch) -> None:
         mend()
         until(lambda: not server.ailing())
         node.push(deltas)
-        assert node.pull(contexts=ids).contexts.tolist() == [[2.0] * DIM] * 3
+        assert node.pull(contexts=ids).rows[Table.OUT].tolist() == [[2.0] * DIM] * 3

@@ -72,7 +72,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
             rows = client.pull(
                 PullRequest({Table.IN: ids, Table.OUT: ids}, clock=client.welcome.clock)
             )
-            assert rows.contexts.tolist() == [[total] * DIM] * 50
+            assert rows.rows[Table.OUT].tolist() == [[total] * DIM] * 50
             status = client.status()
         assert status["tokens"] == total * 50
         assert [shard["lost_pushes"] for shard in status["shards"]] == [0, 0]
@@ -85,7 +85,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         connect(server.location, node="n1", config=CLIENT) as client,
     ):
         rows = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=client.welcome.clock))
-        assert rows.contexts.tolist() == [[total] * DIM] * 50
+        assert rows.rows[Table.OUT].tolist() == [[total] * DIM] * 50
 
 
 SERVE = """

@@ -87,16 +87,16 @@ def test_rows_start_alike_come_in_any_order_and_change(server, join):
     node = join(server)
     ids = node.words(*"가나다라마바사")
     rows = node.pull(contexts=ids[:2])
-    assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
-    assert not rows.contexts.any()
+    assert np.array_equal(rows.rows[Table.IN], first_vectors(ids, DIM, 3))
+    assert not rows.rows[Table.OUT].any()
     mixed = ids[[6, 0, 3, 0, 5]]
-    assert np.array_equal(node.pull(mixed).vectors, first_vectors(mixed, DIM, 3))
+    assert np.array_equal(node.pull(mixed).rows[Table.IN], first_vectors(mixed, DIM, 3))
     node.push((delta(Table.IN, ids[1:]), delta(Table.OUT, ids[:1], 0.5)))
     after = node.pull(contexts=ids)
-    assert np.allclose(after.vectors - rows.vectors, [[0] * 4, *[[1] * 4] * 6])
-    assert after.contexts[:, 0].tolist() == [0.5, *[0.0] * 6]
+    assert np.allclose(after.rows[Table.IN] - rows.rows[Table.IN], [[0] * 4, *[[1] * 4] * 6])
+    assert after.rows[Table.OUT][:, 0].tolist() == [0.5, *[0.0] * 6]
     assert after.sequence == 1
-    assert node.pull(ints(), ints()).vectors.shape == (0, DIM)
+    assert node.pull(ints(), ints()).rows[Table.IN].shape == (0, DIM)
 
 
 def test_rows_in_half_precision_are_added_up_in_float32(server, join):
@@ -107,8 +107,8 @@ def test_rows_in_half_precision_are_added_up_in_float32(server, join):
     for _ in range(64):
         node.push((RowDelta(Table.OUT, ids, step),))
     rows = node.pull(contexts=ids)
-    assert rows.vectors.dtype == rows.contexts.dtype == np.float16
-    assert rows.contexts.tolist() == [[1 + 2.0**-6] * DIM] * 3
+    assert rows.rows[Table.IN].dtype == rows.rows[Table.OUT].dtype == np.float16
+    assert rows.rows[Table.OUT].tolist() == [[1 + 2.0**-6] * DIM] * 3
 
 
 @pytest.mark.parametrize("compression", ["none", "fp16"])
@@ -118,7 +118,7 @@ def test_deltas_travel_as_the_settings_say(server, join, compression):
     ids = node.words(*"가나다")
     node.pull()
     node.push((delta(Table.OUT, ids, 0.5),))
-    assert node.pull(contexts=ids).contexts.tolist() == [[0.5] * DIM] * 3
+    assert node.pull(contexts=ids).rows[Table.OUT].tolist() == [[0.5] * DIM] * 3
 
 
 def test_a_push_that_is_refused_changes_no_shard_and_the_next_one_counts(server, join):
@@ -130,9 +130,9 @@ def test_a_push_that_is_refused_changes_no_shard_and_the_next_one_counts(server,
     with pytest.raises(RefusedError, match="not finite"):
         node.push((bad,))
     node.sequence = before
-    assert not node.pull(contexts=ids).contexts.any()
+    assert not node.pull(contexts=ids).rows[Table.OUT].any()
     node.push((delta(Table.OUT, ids, 2.0),), named(["가"]))
-    assert node.pull(contexts=ids).contexts.tolist() == [[2.0] * DIM] * 4
+    assert node.pull(contexts=ids).rows[Table.OUT].tolist() == [[2.0] * DIM] * 4
     assert server.status()["tokens"] == 1
 
 
@@ -145,7 +145,7 @@ def test_a_push_that_the_primary_alone_refuses_leaves_no_rows_behind(server, joi
         node.push((delta(Table.OUT, ids, 5.0),))
     node.clock, node.sequence = 0, 0
     node.push((delta(Table.OUT, ids),))
-    assert node.pull(contexts=ids).contexts.tolist() == [[1.0] * DIM] * 4
+    assert node.pull(contexts=ids).rows[Table.OUT].tolist() == [[1.0] * DIM] * 4
 
 
 def test_an_id_that_was_never_given_is_refused(server, join):
@@ -165,7 +165,9 @@ def test_bsp_shows_the_sum_or_mean_of_a_clock_and_none_of_the_next(shards, join,
         two.pull(ids)
         one.push((delta(Table.OUT, ids, 1.0),))
         found = []
-        reader = threading.Thread(target=lambda: found.append(one.pull(contexts=ids).contexts))
+        reader = threading.Thread(
+            target=lambda: found.append(one.pull(contexts=ids).rows[Table.OUT])
+        )
         reader.start()
         time.sleep(0.2)
         assert not found, "it waits for the other"
@@ -189,12 +191,14 @@ def test_an_evicted_word_has_a_row_of_zeros_and_what_is_pushed_to_it_is_dropped(
         assert len(gone)
         node.pull(gone)
         node.push((delta(Table.OUT, gone, 3.0),))
-        assert not node.pull(gone, gone).contexts.any()
+        assert not node.pull(gone, gone).rows[Table.OUT].any()
         alive = server.state.vocabulary.alive()
         fresh = alive[alive >= 6]
         rows = node.pull(fresh, fresh)
-        assert np.array_equal(rows.vectors, first_vectors(fresh, DIM, 3)), "slots are new again"
-        assert not rows.contexts.any()
+        assert np.array_equal(rows.rows[Table.IN], first_vectors(fresh, DIM, 3)), (
+            "slots are new again"
+        )
+        assert not rows.rows[Table.OUT].any()
 
 
 def trained(shards: int, join, tmp_path) -> tuple[list, dict, tuple]:
@@ -311,9 +315,9 @@ def test_a_shard_that_crashed_gets_what_it_lost_and_nothing_twice(tmp_path, join
         fleet(server).restart(1)
         one.push((delta(Table.OUT, [*ids, late]),))
         # The other node neither pulls nor pushes: its client looks after the shards by itself.
-        rows = one.pull(ids, np.array([*ids, late])).contexts
+        rows = one.pull(ids, np.array([*ids, late])).rows[Table.OUT]
         assert rows[:, 0].tolist() == [6, 6, 6, 6, 6, 1]
-        assert two.pull(contexts=ids).contexts[:, 0].tolist() == [6] * 5
+        assert two.pull(contexts=ids).rows[Table.OUT][:, 0].tolist() == [6] * 5
         one.client.checkpoint()
         assert one.client.durable() == one.sequence
         assert len(one.client.log) == 0
@@ -338,12 +342,12 @@ def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
         server.state.rows.links.links[0].checkpoint()
         crash_primary(server)
     with sharded(chosen) as server:
-        rows = one.pull(ids, np.array([*ids, late])).contexts
+        rows = one.pull(ids, np.array([*ids, late])).rows[Table.OUT]
         assert rows[:, 0].tolist() == [5, 5, 5, 5, 5, 2]
         assert server.status()["tokens"] == 3 * 2 + 2
         assert one.words("나중").tolist() == [late]
         one.push((delta(Table.OUT, ids),))
-        assert one.pull(ids, ids).contexts[:, 0].tolist() == [6] * 5
+        assert one.pull(ids, ids).rows[Table.OUT][:, 0].tolist() == [6] * 5
 
 
 def test_what_is_sent_again_reaches_the_shards_before_the_primary_hears_of_it(
@@ -366,7 +370,7 @@ def test_what_is_sent_again_reaches_the_shards_before_the_primary_hears_of_it(
             return send(self, channel, push)
 
         monkeypatch.setattr(ShardStream, "_sent", sent)
-        assert node.pull(ids, ids).contexts[:, 0].tolist() == [1] * 5
+        assert node.pull(ids, ids).rows[Table.OUT][:, 0].tolist() == [1] * 5
         assert known == [0, 0]
         assert server.status()["tokens"] == 2
 
@@ -381,7 +385,7 @@ def test_a_server_that_was_stopped_goes_on_and_refuses_other_folders(tmp_path, j
     with sharded(chosen) as server:
         node = join(server)
         assert node.sequence == 1
-        assert node.pull(ids, ids).contexts[:, 0].tolist() == [2.0] * 5
+        assert node.pull(ids, ids).rows[Table.OUT][:, 0].tolist() == [2.0] * 5
     with pytest.raises(ConfigError, match="has shards 2, the server was started with 3"):
         ParameterServer(chosen.model_copy(update={"shards": 3}), dim=DIM)
     with pytest.raises(ConfigError, match="has shards 2, the server was started with 1"):
@@ -425,7 +429,7 @@ def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
         with greet(server.location, node="n0", config=trusted) as client:
             ids = client.admit(list("가나다"), np.full(3, 5))
             rows = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=0))
-            assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
+            assert np.array_equal(rows.rows[Table.IN], first_vectors(ids, DIM, 3))
         bare = Channel(server.state.rows.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
         with pytest.raises(RefusedError, match="token is missing or wrong"):
             bare.action("ping", {})

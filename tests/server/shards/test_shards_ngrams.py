@@ -76,15 +76,15 @@ def server(shards, tmp_path):
 def test_rows_of_buckets_start_alike_come_in_any_order_and_change(server, connect):
     node, first = connect(server), first_rows()
     asked = ints(300, 7, 0, 151)
-    assert np.array_equal(node.pull(NONE, grams=asked).grams, first[asked])
+    assert np.array_equal(node.pull(NONE, grams=asked).rows[Table.SUB], first[asked])
     ids = node.words(*WORDS)
     words = RowDelta(Table.OUT, ids, np.ones((len(ids), DIM), np.float32))
     node.push((words, grams(0, 7, 300, value=2.0)))
     rows = node.pull(NONE, ids, grams=asked)
-    assert np.array_equal(rows.grams, first[asked] + np.float32([[2], [2], [2], [0]]))
-    assert rows.contexts.tolist() == [[1.0] * DIM] * len(WORDS)
-    assert node.pull(NONE, grams=NONE).grams.shape == (0, DIM)
-    assert node.pull(NONE).grams is None
+    assert np.array_equal(rows.rows[Table.SUB], first[asked] + np.float32([[2], [2], [2], [0]]))
+    assert rows.rows[Table.OUT].tolist() == [[1.0] * DIM] * len(WORDS)
+    assert node.pull(NONE, grams=NONE).rows[Table.SUB].shape == (0, DIM)
+    assert Table.SUB not in node.pull(NONE).rows
 
 
 @pytest.mark.parametrize("bad", [(-1,), (BUCKETS,), (3, BUCKETS + 10)])
@@ -96,7 +96,7 @@ def test_a_bucket_out_of_range_is_refused_and_changes_no_shard(server, connect, 
         node.pull(NONE, grams=ints(*bad))
     node.sequence -= 1
     node.push((grams(3, value=0.5),), named(["말"]))
-    moved = node.pull(NONE, grams=every).grams - first_rows()
+    moved = node.pull(NONE, grams=every).rows[Table.SUB] - first_rows()
     assert np.flatnonzero(moved.any(axis=1)).tolist() == [3]
 
 
@@ -213,8 +213,8 @@ def test_packed_and_kept_rows_are_the_shards(connect, changes):
             node.push((RowDelta(Table.SUB, ids, values),))
             wanted[ids] += values
         node.client.flush_residuals(node.clock, node.sequence + 1)
-        seen = node.pull(NONE, grams=every).grams
-        assert np.allclose(plain.pull(NONE, grams=every).grams, wanted, atol=0.15)
+        seen = node.pull(NONE, grams=every).rows[Table.SUB]
+        assert np.allclose(plain.pull(NONE, grams=every).rows[Table.SUB], wanted, atol=0.15)
         assert np.allclose(seen, wanted, atol=0.15)
         assert np.abs(wanted - first_rows()).max() > 0.2
 
@@ -236,7 +236,7 @@ def test_a_shard_that_crashed_gets_what_it_lost_and_nothing_twice(tmp_path, conn
             node.push((grams(*asked.tolist()),))
         fleet(server).crash(1)
         fleet(server).restart(1)
-        moved = one.pull(NONE, grams=asked).grams - first[asked]
+        moved = one.pull(NONE, grams=asked).rows[Table.SUB] - first[asked]
         assert moved == pytest.approx(np.full((4, DIM), 5.0), abs=1e-5)
 
 
@@ -252,13 +252,15 @@ def test_primary_and_shards_go_on_from_their_checkpoints(tmp_path, connect):
         crash_primary(server)
     with sharded(chosen, seed=99, buckets=BUCKETS) as server:
         node = connect(server, "n1")
-        before = node.pull(NONE, grams=asked).grams
+        before = node.pull(NONE, grams=asked).rows[Table.SUB]
         assert np.allclose(before - first_rows()[asked], 1.0, atol=1e-5)
         node.push((grams(7, 8),))
-        moved = node.pull(NONE, grams=asked).grams - before
+        moved = node.pull(NONE, grams=asked).rows[Table.SUB] - before
         assert moved == pytest.approx(np.full((2, DIM), 0.5**0.5), rel=1e-4)
         untouched = ints(9, 10)
-        assert np.array_equal(node.pull(NONE, grams=untouched).grams, first_rows()[untouched])
+        assert np.array_equal(
+            node.pull(NONE, grams=untouched).rows[Table.SUB], first_rows()[untouched]
+        )
     for other in (0, BUCKETS + 1):
         with pytest.raises(ConfigError, match=f"buckets {BUCKETS}, the server was started"):
             ParameterServer(chosen, dim=DIM, buckets=other)
@@ -319,7 +321,7 @@ def test_a_killed_shard_loses_nothing(tmp_path):
                 PullRequest(
                     {Table.IN: NONE, Table.OUT: NONE, Table.SUB: every}, clock=client.welcome.clock
                 )
-            ).grams
+            ).rows[Table.SUB]
             status = client.status()
     assert np.allclose(rows - first_rows(), total, atol=1e-2)
     assert [shard["lost_pushes"] for shard in status["shards"]] == [0, 0]

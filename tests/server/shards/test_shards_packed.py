@@ -58,12 +58,12 @@ def history(connect, shards: int, kind: str) -> tuple[np.ndarray, ...]:
         for node in (one, two, one, one, two):
             node.pull(ids, ids)
             node.push(deltas(rng, ids))
-            seen.append(node.pull(ids, ids[::-1].copy()).contexts)
+            seen.append(node.pull(ids, ids[::-1].copy()).rows[Table.OUT])
         plain = connect(server, "plain").pull(ids, ids)
         # The status adds up figures that come with each beat of the shards.
         until(lambda: one.client.status()["bytes"]["pushed_per_entry"])
         told = one.client.status()["bytes"]["pushed_per_entry"]
-        return (*seen, plain.vectors, plain.contexts, np.array(told))
+        return (*seen, plain.rows[Table.IN], plain.rows[Table.OUT], np.array(told))
 
 
 @pytest.mark.parametrize("kind", ["threshold", "onebit"])
@@ -83,13 +83,13 @@ def test_a_node_sees_what_it_learnt_and_in_the_end_the_shards_have_it(connect, k
             pushed = deltas(rng, ids)
             node.push(pushed)
             learnt[np.searchsorted(ids, pushed[1].ids)] += pushed[1].values
-            assert np.allclose(node.pull(NONE, ids).contexts, learnt, atol=2e-3)
+            assert np.allclose(node.pull(NONE, ids).rows[Table.OUT], learnt, atol=2e-3)
         plain = connect(server, "plain")
-        kept = np.abs(plain.pull(NONE, ids).contexts - learnt).max()
+        kept = np.abs(plain.pull(NONE, ids).rows[Table.OUT] - learnt).max()
         assert kept > 2e-3
         node.client.flush_residuals(node.clock, node.sequence + 1)
         # What was kept back comes in steps of half of its size.
-        last = np.abs(plain.pull(NONE, ids).contexts - learnt).max()
+        last = np.abs(plain.pull(NONE, ids).rows[Table.OUT] - learnt).max()
         assert last <= 2e-3 + 0.5 * kept
         assert node.client.rows.figures()["cache"]["rows_spared"] > 0
 
@@ -117,14 +117,14 @@ def test_a_shard_that_crashed_gets_the_same_bytes_again(tmp_path, connect, kind,
         fleet(server).restart(1)
         # The other node neither pulls nor pushes: its client looks after the shards by itself.
         after = plain.pull(ids, ids)
-        assert np.array_equal(after.vectors, before.vectors)
-        assert np.array_equal(after.contexts, before.contexts)
-        left = np.zeros_like(after.contexts)
+        assert np.array_equal(after.rows[Table.IN], before.rows[Table.IN])
+        assert np.array_equal(after.rows[Table.OUT], before.rows[Table.OUT])
+        left = np.zeros_like(after.rows[Table.OUT])
         one.client.feedback.add_to(Table.OUT, ids, left, one.sequence)
         for _ in range(12):
-            seen = one.pull(ids, ids).contexts
+            seen = one.pull(ids, ids).rows[Table.OUT]
         step = 0.06 if pulls == "changes" else 2e-3
-        assert np.allclose(seen, after.contexts + left, atol=step)
+        assert np.allclose(seen, after.rows[Table.OUT] + left, atol=step)
 
 
 def test_rows_that_a_node_keeps_are_not_sent_again_and_are_the_shards(connect):
@@ -140,8 +140,8 @@ def test_rows_that_a_node_keeps_are_not_sent_again_and_are_the_shards(connect):
                 node.pull(ids[:5], ids[:5])
                 node.push(deltas(rng, ids))
             rows, plain = one.pull(ids, ids), two.pull(ids, ids)
-            assert np.allclose(rows.vectors, plain.vectors, atol=1e-5)
-            assert np.allclose(rows.contexts, plain.contexts, atol=1e-5)
+            assert np.allclose(rows.rows[Table.IN], plain.rows[Table.IN], atol=1e-5)
+            assert np.allclose(rows.rows[Table.OUT], plain.rows[Table.OUT], atol=1e-5)
         spared = one.client.rows.figures()["cache"]["rows_spared"]
         one.pull(ids, ids)
         assert one.client.rows.figures()["cache"]["rows_spared"] == spared + 2 * WORDS
@@ -163,7 +163,7 @@ def test_changes_alone_are_sent_and_after_a_refusal_all_anew(connect):
         node.push(deltas(rng, ids))
         for _ in range(8):
             seen = node.pull(ids, ids)
-        assert np.allclose(seen.contexts, plain.pull(ids, ids).contexts, atol=0.051)
+        assert np.allclose(seen.rows[Table.OUT], plain.pull(ids, ids).rows[Table.OUT], atol=0.051)
         assert [part.changes.mirror.pulls for part in node.client.rows.parts] == [8, 8]
 
 
@@ -207,7 +207,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
                 clock = 0
                 while not stop.is_set():
                     rows = client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=clock))
-                    if not np.allclose(rows.contexts, learnt, atol=2e-3):
+                    if not np.allclose(rows.rows[Table.OUT], learnt, atol=2e-3):
                         failed.append(np.abs(rows.contexts - learnt).max())
                     parts = deltas(rng, ids)
                     counts = named([f"말{i}" for i in range(4)])
@@ -231,7 +231,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
             assert not failed
             seen = plain.pull(
                 PullRequest({Table.IN: ids, Table.OUT: ids}, clock=plain.hello().clock)
-            ).contexts
+            ).rows[Table.OUT]
             assert np.allclose(seen, learnt, atol=0.03)  # half a step is never sent
             status = client.status()
         assert status["tokens"] == 4 * pushed[0]

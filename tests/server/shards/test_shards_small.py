@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from threads import sharded
 
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from waiting import until
 
@@ -24,4 +25,4 @@ def test_evictions_that_no_message_holds_travel_in_several(connect) -> None:
             lambda: all(link.position == state.rows.log.position for link in state.rows.links.links)
         )
         assert [each["reason"] for each in server.status()["shards"]] == [None, None]
-        assert node.pull(ids).vectors.shape == (1, 4)
+        assert node.pull(ids).rows[Table.IN].shape == (1, 4)

@@ -130,7 +130,7 @@ def test_readers_get_what_is_inferred_and_training_the_row():
     )
     assert np.array_equal(server.row(rare), row)
     pulled = server.state.pull("n0", PullRequest({Table.IN: ints(rare), Table.OUT: ints(rare)}, 0))
-    assert np.array_equal(np.asarray(pulled.vectors)[0], row)
+    assert np.array_equal(np.asarray(pulled.rows[Table.IN])[0], row)
     assert np.array_equal(server.row(server.known[3]), known)
 
 
@@ -358,7 +358,7 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         assert server.status()["rare_words"] == {"held": 1, "mentions": YOUNG}
         trained = node.client.pull(
             PullRequest({Table.IN: ids, Table.OUT: ints()}, clock=push.clock + 1)
-        ).vectors
+        ).rows[Table.IN]
     with running_server(config, dim=DIM, seed=5) as server:
         assert server.state.accounts.rare._rare.keys() == [ids[-2]]
         kept = server.state.accounts.rare.taught().bags

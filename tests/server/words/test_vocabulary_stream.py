@@ -14,8 +14,8 @@ import torch
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.kernel.records import Calendar, Table, TokenBlock, Window, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
@@ -204,9 +204,9 @@ def test_each_row_belongs_to_its_word_however_often_its_slot_changed_hands():
     assert len(alive) <= 50 < state.vocabulary.next_id / 10
     pulled = state.pull("n0", PullRequest({Table.IN: alive, Table.OUT: alive}, 0))
     expected = np.array([rows[i] for i in alive.tolist()], dtype=np.float32)
-    np.testing.assert_allclose(pulled.contexts, np.repeat(expected[:, None], DIM, axis=1))
+    np.testing.assert_allclose(pulled.rows[Table.OUT], np.repeat(expected[:, None], DIM, axis=1))
     gone = np.setdiff1d(np.arange(state.vocabulary.next_id), alive)
-    assert not state.pull("n0", PullRequest({Table.IN: gone, Table.OUT: gone}, 0)).vectors.any(), (
-        "an evicted id has no row"
-    )
+    assert (
+        not state.pull("n0", PullRequest({Table.IN: gone, Table.OUT: gone}, 0)).rows[Table.IN].any()
+    ), "an evicted id has no row"
     assert state.vocabulary.names(alive) == [word_of[i] for i in alive.tolist()]

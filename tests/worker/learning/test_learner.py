@@ -15,9 +15,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PulledRows, PullRequest
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
@@ -99,9 +98,13 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
     ids = node.link.server.admit(words, np.ones(4, dtype=np.int64))
-    rows = node.link.server.pull(
-        PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, clock=node.turn.clock)
-    ).vectors.astype(np.float32)
+    rows = (
+        node.link.server.pull(
+            PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, clock=node.turn.clock)
+        )
+        .rows[Table.IN]
+        .astype(np.float32)
+    )
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit.T
     assert cosine[0, 1] > cosine[0, 2] + 0.3

@@ -8,8 +8,8 @@ from in_process import InProcess, make_state
 from pydantic import ValidationError
 
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig

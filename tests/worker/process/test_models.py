@@ -16,9 +16,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, Window, WindowUnit
-from embedding.models.base import Trainer
+from embedding.models.base import Trainer, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.making import make_trainer
 from embedding.models.subwords import Subwords
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -180,23 +179,17 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
     prepared = node.prepare([topics(0)])
     planned, rows = prepared.planned, prepared.rows
     assert rows is not None
-    assert rows.grams is not None
-    vectors, contexts = np.concatenate([rows.vectors, rows.grams]), np.array(rows.contexts)
+    spelt = [rows.rows[Table.IN], rows.rows[Table.SUB]]
+    vectors, contexts = np.concatenate(spelt), np.array(rows.rows[Table.OUT])
     make_trainer(world.model).train(
         planned.block, vectors, contexts, learning_rate=prepared.rate, seed=prepared.seed
     )
     node.push(node.train(prepared))
-    held = node.link.server.pull(
-        PullRequest(
-            {Table.IN: planned.words, Table.OUT: planned.contexts, Table.SUB: planned.grams},
-            clock=node.turn.clock,
-        )
-    )
+    held = node.link.server.pull(PullRequest(planned.rows(), clock=node.turn.clock))
     n = len(planned.words)
-    assert held.grams is not None
-    assert np.allclose(held.vectors, vectors[:n], atol=1e-6)
-    assert np.allclose(held.grams, vectors[n:], atol=1e-6)
-    assert np.allclose(held.contexts, contexts, atol=1e-6)
+    assert np.allclose(held.rows[Table.IN], vectors[:n], atol=1e-6)
+    assert np.allclose(held.rows[Table.SUB], vectors[n:], atol=1e-6)
+    assert np.allclose(held.rows[Table.OUT], contexts, atol=1e-6)
 
 
 @pytest.mark.parametrize("sync", [ASP, HOGWILD])
@@ -227,7 +220,7 @@ def test_a_new_word_pulls_the_n_gram_rows_that_others_trained(make: Make) -> Non
     before = world.table(Table.SUB)
     prepared = node.prepare([block([["감염병원균"], ["감염병원균"]], "rare")])
     assert prepared.rows is not None
-    assert np.array_equal(prepared.rows.grams, before[prepared.planned.grams])
+    assert np.array_equal(prepared.rows.rows[Table.SUB], before[prepared.planned.grams])
     assert set(prepared.planned.grams) == set(Subwords(BUCKETS).buckets("감염병원균"))
 
 

@@ -16,8 +16,8 @@ from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import AheadError, RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay

@@ -13,8 +13,8 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig

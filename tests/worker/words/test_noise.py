@@ -9,8 +9,8 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import LearnerSetup, Start

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
+from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import WordContexts, summed
-from embedding.exchange.protocol import EVERY_BLOCK, PROTOCOL_VERSION, Pace
+from embedding.exchange.protocol import (
+    PROTOCOL_VERSION,
+)
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
+from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.models.contextbags import ContextBag, added_up
 from embedding.models.inference import MEAN_SHARE, Frame, directions
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import SyncConfig
 from embedding.server.snapshotting.live import LiveModel
