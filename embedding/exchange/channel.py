@@ -132,7 +132,6 @@ class Channel:
         return answer["result"]
 
     def close(self) -> None:
-        """Close the stream and the connection; never raises."""
         try:
             if self._writer is not None:
                 with self._watch.limit(_CLOSE_TIMEOUT_S):

@@ -81,11 +81,9 @@ class ParameterClient(ServerCalls):
 
     @property
     def welcome(self) -> Welcome | None:
-        """The server's last greeting, None before the first."""
         return self.session.welcome
 
     def hello(self) -> Welcome:
-        """Greet the server: where this node stands there and what the policy is."""
         return self.session.hello()
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
@@ -107,7 +105,7 @@ class ParameterClient(ServerCalls):
         with self.session.lock:
             sent = self.feedback.encode(push)
             try:
-                ack = self._push(self._marked(sent))
+                ack = self._logged(sent)
             except RefusedError:
                 self.feedback.undo(sent)
                 raise
@@ -123,7 +121,7 @@ class ParameterClient(ServerCalls):
             while deltas:
                 try:
                     sent = self.feedback.whole(deltas[0], self.node, sequence, clock)
-                    ack = self._push(self._marked(sent))
+                    ack = self._logged(sent)
                 except RefusedError:
                     self.feedback.restore(deltas)
                     raise
@@ -206,19 +204,10 @@ class ParameterClient(ServerCalls):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _marked(self, push: Push) -> Push:
-        """Through an aggregator a push is part of a sum: the kept rows do not follow it."""
-        return replace(push, keeps=self.rows.keeps and self.relay is None)
-
-    def _push(self, push: Push) -> Ack:
-        try:
-            return self._logged(push)
-        except RefusedError:
-            self.rows.refused()
-            raise
-
     def _logged(self, push: Push) -> Ack:
         """Keep a push, then send it: from here on it reaches the server, whatever breaks."""
+        # Through an aggregator a push is part of a sum: the kept rows do not follow it.
+        push = replace(push, keeps=self.rows.keeps and self.relay is None)
         if self.welcome is None:
             self.hello()
         self._make_room()
@@ -229,6 +218,7 @@ class ParameterClient(ServerCalls):
             # Its number is free again. An UnavailableError leaves it in the log: the server may
             # have it, and the next greeting says so.
             self.log.drop_last()
+            self.rows.refused()
             raise
         self._taken(ack)
         self.rows.taken(push)
@@ -254,18 +244,12 @@ class ParameterClient(ServerCalls):
         The server orders pushes and says to shards when to apply theirs. So it must not hear of one
         whose rows are not there yet: the node could die in between, and nobody could bring them.
         """
-        ack = self._relayed(push)
-        if ack is not None:
-            return ack
+        if self.relay is not None and self.welcome is not None:
+            answer = self.relay.push(push, self.welcome.session)
+            if answer is not None:
+                return acknowledged(answer)
         self.path.spread(push)
         return self._push_on(self.session.stream(), push)
-
-    def _relayed(self, push: Push) -> Ack | None:
-        """Through the aggregator of this node's group, if it is in one that answers."""
-        if self.relay is None or self.welcome is None:
-            return None
-        answer = self.relay.push(push, self.welcome.session)
-        return None if answer is None else acknowledged(answer)
 
     def _push_on(self, channel: Channel, push: Push) -> Ack:
         return acknowledged(channel.request(encode_push(self.path.rest(push))))

@@ -139,7 +139,6 @@ class Session:
         self._control_lock = threading.Lock()
 
     def hello(self) -> Welcome:
-        """Greet the server: where this node stands there and what the policy is."""
         return self.retry(self._greet)
 
     def request(self, message: Message) -> Message:
@@ -181,7 +180,6 @@ class Session:
         return self._channel
 
     def drop(self) -> None:
-        """Forget a broken stream."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -191,7 +189,6 @@ class Session:
         self.clock = max(self.clock, clock)
 
     def close(self) -> None:
-        """Say goodbye and close the connections."""
         with self.lock, self._control_lock:
             if self._channel is not None:
                 try:

@@ -155,7 +155,6 @@ class BlockLoss:
 
     @property
     def mean(self) -> float:
-        """Mean loss of a pair in nats; 0 when nothing was trained."""
         return self.loss_sum / self.pairs if self.pairs else 0.0
 
 

@@ -52,7 +52,6 @@ class ContextBag(NamedTuple):
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def and_of(self, others: ContextBag) -> ContextBag:
-        """These, and those of other words behind them."""
         return ContextBag(
             np.concatenate([self.sizes, others.sizes]),
             np.concatenate([self.contexts, others.contexts]),

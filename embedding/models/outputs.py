@@ -36,7 +36,6 @@ class KernelPlan(NamedTuple):
 
     @classmethod
     def of(cls, config: ModelConfig, learning_rate: float, pool: int) -> KernelPlan:
-        """The plan for a block whose pool has `pool` rows."""
         return cls(
             np.float32(learning_rate),
             config.window,

@@ -40,7 +40,6 @@ class Departures:
         self.advance()
 
     def back(self, node: str) -> None:
-        """It is there again: windows wait for it as before."""
         self._last.pop(node, None)
 
     def advance(self) -> None:

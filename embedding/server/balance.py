@@ -67,7 +67,6 @@ class Balance:
         return speed.share
 
     def forget(self, node: str) -> None:
-        """A process of the node began again, perhaps elsewhere: its speed is measured again."""
         self.nodes.pop(node, None)
 
     def _wanted(self, node: str, active: Collection[str]) -> float:

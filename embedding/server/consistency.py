@@ -145,7 +145,6 @@ class ConsistencyMachine:
         return flushed
 
     def finished(self) -> None:
-        """A round of all nodes is over: they may read again."""
         self.policy.finished(self.board)
 
     def idle(self, node: str, *, now: float) -> list[Instruction]:

@@ -58,7 +58,6 @@ class Followers:
         """RefusedError for settings with which this server could not lead them."""
 
     def present(self) -> list[str]:
-        """Names of those that were heard of, or are to come back."""
         return []
 
     def describe(self, now: float) -> list[dict[str, Any]]:

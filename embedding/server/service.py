@@ -77,7 +77,6 @@ class Ticker:
         return True
 
     def join(self) -> None:
-        """Wait a while for the end."""
         if self._thread.ident is not None:
             self._thread.join(timeout=10)
 
@@ -185,7 +184,6 @@ class ParameterServer:
 
     @property
     def location(self) -> str:
-        """Where nodes reach it, grpc://host:port; empty before `start`."""
         return "" if self._flight is None else self._flight.address
 
     @property

@@ -81,7 +81,6 @@ class NodeReports:
         self.departed.discard(node)
 
     def put(self, node: str, report: dict[str, Any], now: float) -> None:
-        """A report came."""
         self.last[node], self.at[node] = report, now
 
     def living(self, members: Mapping[str, ClockEntry]) -> set[str]:
@@ -144,12 +143,10 @@ class ServerState:
 
     @property
     def dim(self) -> int:
-        """Columns of a row."""
         return self.tables.dim
 
     @property
     def tables(self) -> Tables:
-        """Rows in this process; none where shards have them."""
         return self.rows.tables
 
     @property
@@ -158,17 +155,14 @@ class ServerState:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words that have rows, and those that wait."""
         return self.accounts.vocabulary
 
     @property
     def meters(self) -> Meters:
-        """What is counted for the status."""
         return self.accounts.meters
 
     @property
     def changes(self) -> ChangeQueue:
-        """Of rows, in order."""
         return self.pushes.changes
 
     # -- greeting ---------------------------------------------------------------------------
@@ -233,7 +227,6 @@ class ServerState:
     # -- vocabulary -------------------------------------------------------------------------
 
     def delta(self, since: int) -> VocabularyDelta:
-        """Vocabulary changes after `since`."""
         with self.lock:
             alive = self.vocabulary.alive()
             counts = self.vocabulary.counts(alive)
@@ -341,7 +334,6 @@ class ServerState:
         return self.ack(push.node)
 
     def confirm(self, node: str) -> Ack:
-        """How far the node's pushes are."""
         with self.lock:
             return self.ack(node)
 
@@ -369,7 +361,6 @@ class ServerState:
     # -- control ----------------------------------------------------------------------------
 
     def idle(self, node: str) -> None:
-        """A node has nothing to learn."""
         with self.changed:
             now = time.monotonic()
             self.execute(self.machine.idle(node, now=now), now)
@@ -486,7 +477,6 @@ class ServerState:
             return [(reports.at.get(each, 0.0), reports.last[each]) for each in reporting]
 
     def configure(self, sync: SyncConfig) -> None:
-        """Another policy, or other settings of it, from now on."""
         with self.changed:
             before = self.machine.config
             if self.upstream is not None:
@@ -530,13 +520,11 @@ class ServerState:
         self.scores.follow(ids[most])
 
     def flush(self) -> None:
-        """Apply everything that the policy holds back."""
         with self.changed:
             self.execute(self.machine.flush(), time.monotonic())
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Let pulls that wait go."""
         with self.changed:
             self.closing = True
             self.changed.notify_all()

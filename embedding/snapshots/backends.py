@@ -149,7 +149,6 @@ class Folder:
         return manifest_text(self.root / name)
 
     def address(self, name: str) -> str:
-        """The directory's absolute path."""
         return str(self.root / name)
 
     def note(self, name: str) -> str | None:
@@ -291,7 +290,6 @@ class Remote:
             raise SnapshotError(f"snapshot {name}: {MANIFEST} cannot be read: {error}.") from error
 
     def address(self, name: str) -> str:
-        """The directory's URL."""
         return f"{self.protocol}://{self.root.lstrip('/')}/{name}"
 
     def note(self, name: str) -> str | None:

@@ -75,12 +75,10 @@ class Snapshot:
 
     @property
     def dim(self) -> int:
-        """Length of a vector."""
         return self.manifest.dim
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """str [n]; decoded on first use."""
         return tuple(self._batch.column("word").to_pylist())
 
     @property
@@ -90,12 +88,10 @@ class Snapshot:
 
     @property
     def ids(self) -> IntArray:
-        """int64 [n] row ids."""
         return self._flat("id")
 
     @property
     def counts(self) -> IntArray:
-        """int64 [n] running counts."""
         return self._flat("count")
 
     @property

@@ -59,7 +59,6 @@ class Link:
         return bool(self._threads)
 
     def start(self, handle: Handler, lost: Callable[[], None]) -> None:
-        """Start both threads; later calls do nothing."""
         with self.changed:
             if self._threads or self._stopped:
                 return

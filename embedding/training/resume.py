@@ -51,12 +51,10 @@ class TrainingResume:
 
     @property
     def server(self) -> Path:
-        """Folder of the server's checkpoints."""
         return self.folder / "server"
 
     @property
     def snapshots(self) -> Path:
-        """Folder of the snapshots cut so far."""
         return self.folder / "snapshots"
 
     def counted(self, tokens: int) -> None:
@@ -65,7 +63,6 @@ class TrainingResume:
         self.save()
 
     def save(self) -> None:
-        """Write the file, whole or not at all."""
         with replaced(self.folder / _FILE) as file:
             content = {"format": _FORMAT, "request": self.request, "total": self.total}
             file.write(json.dumps(content).encode())

@@ -72,7 +72,6 @@ class OneBit(Compressor):
 
     @classmethod
     def finest(cls, config: ExchangeConfig) -> Compressor:
-        """In steps, whatever was left."""
         return Threshold.finest(config)
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:

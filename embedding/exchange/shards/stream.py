@@ -102,7 +102,6 @@ class ShardStream:
         return patiently(call, config=self._config, stop=self._stop, drop=self.close, away=away)
 
     def close(self) -> None:
-        """Close the stream, which may be broken; the next call opens another."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None

@@ -74,7 +74,6 @@ class HttpService:
         self._thread.start()
 
     def show(self, pages: Pages) -> None:
-        """The server is there: answer with its pages from now on."""
         self._pages = pages
 
     def stop(self) -> None:

@@ -45,7 +45,6 @@ class Parts:
         self._weigh(f"{self._asked} in", header, batch, metadata, size)
 
     def sent(self, header: bytes, batch: pa.RecordBatch) -> None:
-        """The answer to the request received last."""
         self._weigh(f"{self._asked} out", json.loads(header), batch, len(header), batch.nbytes)
 
     def add(self, other: Parts) -> None:
@@ -180,7 +179,6 @@ class Meters:
     _read_at: dict[str, int] = field(default_factory=dict)
 
     def source(self, name: str) -> SourceMeter:
-        """The source's meter, made when it is new."""
         return self.sources.setdefault(name, SourceMeter())
 
     def read(self, node: str, rows: int) -> None:

@@ -228,7 +228,6 @@ class NodeSession:
 
     @property
     def meters(self) -> Meters:
-        """Where the bytes of this stream are counted."""
         return self._meters_of(self.node) or self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
@@ -311,7 +310,6 @@ class NodeSession:
         return Message({"status": "ok"})
 
     def ended(self) -> None:
-        """The stream is over, perhaps without a goodbye."""
         if self.node and self.state.lost(self.node, self.number):
             self._want_checkpoint()
 

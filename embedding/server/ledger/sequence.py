@@ -117,7 +117,6 @@ class Ledger:
     keeps_checkpoints: bool = True
 
     def of(self, node: str) -> NodeLedger:
-        """The node's entry, made when it is new."""
         return self.nodes.setdefault(node, NodeLedger())
 
     def keep_fences(self, path: Path) -> None:

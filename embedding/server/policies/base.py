@@ -97,7 +97,6 @@ class Eager(Policy):
     """Each push is applied as it arrives."""
 
     def pooled(self, board: ClockTable) -> int:
-        """See `overlapping`."""
         return overlapping(len(board.active_clocks()))
 
 

@@ -139,7 +139,6 @@ class CheckpointFolder:
             raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
 
     def numbers(self) -> list[int]:
-        """Numbers of the checkpoints that are there, oldest first."""
         return numbers(self.path)
 
     def next_number(self) -> int:
@@ -151,7 +150,6 @@ class CheckpointFolder:
         return [path for n, path in self._journals() if n >= since]
 
     def journal(self, number: int) -> Path:
-        """The journal of words admitted after checkpoint `number`."""
         return self.path / f"journal-{number:08d}.jsonl"
 
     def last_journal(self, number: int) -> Path:
@@ -221,7 +219,6 @@ class CheckpointFolder:
         return None
 
     def close(self) -> None:
-        """Let another server use the folder."""
         self._lock.close()
 
     def _journals(self) -> list[tuple[int, Path]]:

@@ -64,7 +64,6 @@ class Changing:
         return True
 
     def give_up(self) -> None:
-        """What is left of the change is never carried out."""
         self._left = self.stuck = None
 
     def refuse(self) -> None:
@@ -85,7 +84,6 @@ class ChangeQueue:
 
     @property
     def waiting(self) -> int:
-        """Changes that are not carried out yet."""
         return len(self._plans)
 
     def carry_out(self, plan: _Plan) -> None:

@@ -63,7 +63,6 @@ class SharedMemory:
 
     @property
     def path(self) -> str:
-        """Where a process of the same user on this host finds the memory."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
     def table(self, at: int) -> FloatArray:

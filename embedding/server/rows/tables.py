@@ -193,7 +193,6 @@ class Tables:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows and accumulators."""
         return sum(4 * self._size(table) * (self.dim + 1) for table in self.kinds)
 
     def ensure(self, capacity: int) -> None:
@@ -292,7 +291,6 @@ class Tables:
         return self.copy(n, accumulators=self.optimizer.name == "adagrad")
 
     def watch(self, watcher: Watcher) -> None:
-        """Show `watcher` rows before they change, from now on."""
         self._watchers.append(watcher)
 
     def put(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
@@ -330,7 +328,6 @@ class Tables:
             self.restore(table, slots, rows[places], None if moved is None else moved[places])
 
     def clear(self, slots: IntArray) -> None:
-        """Set words' rows and accumulators to zero."""
         for table in WORD_TABLES:
             self.restore(table, slots, np.zeros((len(slots), self.dim), dtype=np.float32))
 
@@ -393,7 +390,6 @@ class TablesCopy:
         """The copy is needed no longer."""
 
     def rows(self, table: Table) -> FloatArray:
-        """float32 [n, dim] by slot, once finished."""
         return self._parts[table, False].rows
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:

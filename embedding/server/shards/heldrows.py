@@ -49,7 +49,6 @@ class HeldRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of tables and places."""
         return self.tables.nbytes + self.map.nbytes
 
     def admit(self, entry: Admit) -> None:
@@ -95,7 +94,6 @@ class HeldRows:
                 self.own(delta.ids, "push")
 
     def places(self, table: Table, ids: IntArray, what: str) -> IntArray:
-        """Where rows lie, -1 for ids without a row."""
         return self.gram_places(ids, what) if table is Table.SUB else self.map.slots(ids)
 
     def gram_places(self, ids: IntArray, what: str) -> IntArray:

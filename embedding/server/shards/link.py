@@ -176,7 +176,6 @@ class ShardLink:
 
     @property
     def index(self) -> int:
-        """Its number among the shards."""
         return self.shard.index
 
     def start(self) -> None:
@@ -366,7 +365,6 @@ class PrimaryLinks:
             self.log.drop(min(link.durable for link in self.links))
 
     def want_checkpoint(self) -> None:
-        """Have every shard begin a checkpoint soon."""
         for link in self.links:
             link.want_checkpoint()
 
@@ -434,5 +432,4 @@ class PrimaryLinks:
         ]
 
     def total(self, name: str) -> int:
-        """Sum of a figure over the shards."""
         return sum(int(link.figures.get(name, 0)) for link in self.links)

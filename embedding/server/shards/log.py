@@ -133,7 +133,6 @@ class ShardLog:
         return self._dropped + len(self._entries)
 
     def append(self, entry: LogEntry) -> int:
-        """Add an entry; returns its position."""
         with self.changed:
             self._entries.append(entry)
             self.changed.notify_all()

@@ -188,7 +188,6 @@ class ShardedRows(RowStore):
         return {}
 
     def make_room(self, words: int) -> int:
-        """See RowStore: shards make it, and say so when they cannot."""
         return words
 
     def evicted(self, ids: IntArray) -> None:
@@ -225,7 +224,6 @@ class ShardedRows(RowStore):
         return RemoteCopy(self.links, self._copies, at, ids, self.composer.buckets)
 
     def own_copy(self) -> TablesCopy:
-        """See RowStore: there are none."""
         return self.tables.checkpoint_copy(0)
 
     def keep_first(self) -> None:

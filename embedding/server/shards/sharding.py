@@ -86,7 +86,6 @@ class Fleet:
 
     @property
     def restarts(self) -> list[int]:
-        """How often each was started again."""
         return [keeper.restarts for keeper in self._keepers]
 
     @property

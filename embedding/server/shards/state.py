@@ -119,7 +119,6 @@ class LogCursor:
         return self.position + len(self.queue)
 
     def has_reached(self, at: LogPosition) -> bool:
-        """Whether the rows are at this place or behind it."""
         return self.number == at[0] and self.position >= at[1]
 
     def begin_at(self, at: LogPosition) -> bool:
@@ -197,7 +196,6 @@ class ShardState:
 
     @property
     def tables(self) -> Tables:
-        """The rows, by slot."""
         return self.held.tables
 
     # -- the primary ------------------------------------------------------------------------
@@ -279,7 +277,6 @@ class ShardState:
             self.changed.notify_all()
 
     def forget_copy(self, number: int) -> None:
-        """A copy is needed no longer."""
         with self.lock:
             self._copies.pop(number, None)
 
@@ -367,7 +364,6 @@ class ShardState:
         }
 
     def close(self) -> None:
-        """Let reads that wait go."""
         with self.changed:
             self.closing = True
             self.changed.notify_all()

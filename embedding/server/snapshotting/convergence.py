@@ -83,7 +83,6 @@ class WindowConvergence:
 
     @property
     def sentences(self) -> dict[str, str]:
-        """For whom each window waits, by its label."""
         return {one.label: sentence for one, sentence in tuple(self._waits.items())}
 
     def ended(self, window: Window) -> dict[str, float]:

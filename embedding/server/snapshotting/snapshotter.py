@@ -332,7 +332,6 @@ class Snapshotter:
                 accounts.close(starts, ref, self._amendments.restored(ref) if keeps else None)
 
     def close(self) -> None:
-        """Finish what was begun."""
         self._pool.shutdown(wait=True)
 
     def _refuse_overlap(self, key: _Key, window: Window) -> None:

@@ -259,7 +259,6 @@ class Accounts:
             self.published[start] = dict(documents)
 
     def forget(self, starts: Iterable[int]) -> None:
-        """What was counted of closed windows is needed no longer."""
         for start in starts:
             self.published.pop(start, None)
             self.windows.free(start)

@@ -167,7 +167,6 @@ class WindowCounts:
             self._append(group.window, named)
 
     def note(self, window: int, source: str, documents: int, tokens: int) -> None:
-        """Count one source's documents and tokens."""
         for held, n in ((self.documents, documents), (self.tokens, tokens)):
             by_source = held.setdefault(window, {})
             by_source[source] = by_source.get(source, 0) + n

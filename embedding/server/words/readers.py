@@ -89,7 +89,6 @@ class WindowReaders:
         }
 
     def of_window(self, window: int) -> set[str]:
-        """Nodes that read text of a window."""
         return {one.node for one in self._windows.get(window, {}).values()}
 
     def away(self, window: int) -> set[str]:
@@ -208,7 +207,6 @@ class WindowReaders:
             self._heirs[window] = {text: heir for text, heir in heirs.items() if text[1] != source}
 
     def facts(self) -> dict[str, Any]:
-        """For a checkpoint, JSON-safe."""
         return {
             "windows": {
                 str(window): {

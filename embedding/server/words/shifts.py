@@ -49,7 +49,6 @@ class ContextShifts:
         self._held: dict[_Owner, ContextShift] = {}
 
     def learnt(self, push: Push, closed: Container[int]) -> None:
-        """A push was taken; what belongs to closed windows is passed over."""
         for shift in push.shifts if self.wanted else ():
             if shift.window in closed:
                 continue
@@ -70,15 +69,12 @@ class ContextShifts:
         return added_up([one for owner, one in sorted(self._held.items()) if owner[0] in starts])
 
     def free(self, start: int) -> None:
-        """Forget a window."""
         self._held = {owner: one for owner, one in self._held.items() if owner[0] != start}
 
     def facts(self) -> list[list[object]]:
-        """Of what is held, for a checkpoint, numbered as in `content`."""
         return [list(owner) for owner in self._held]
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
-        """For a checkpoint; nobody changes these arrays."""
         return {
             f"shift.{number}.{name}": getattr(one, name)
             for number, one in enumerate(self._held.values())

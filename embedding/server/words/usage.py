@@ -316,7 +316,6 @@ class UsageSums:
         return [[*owner, n, [list(part) for part in one.parts]] for owner, n, one in self._all()]
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
-        """For a checkpoint, numbered as `facts`; nobody changes these arrays."""
         return {
             f"usage.{number}.{name}": getattr(one, name)
             for number, (_, _, one) in enumerate(self._all())

@@ -194,7 +194,6 @@ class Vocabulary:
     def of(
         cls, config: ServerConfig, *, version: int, digests: WordDigests | None = None
     ) -> Vocabulary:
-        """As the settings say."""
         return cls(
             min_count=config.min_count,
             max_words=config.max_words,

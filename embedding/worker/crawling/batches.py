@@ -94,7 +94,6 @@ class InFlightDocuments:
         return keys
 
     def of(self, source: str) -> int:
-        """Documents of a source that are under way."""
         return self._by_source[source]
 
     def pushed(self, source: str) -> int:

@@ -76,7 +76,6 @@ class PushStopwatch:
         self._held = 0.0
 
     def start(self) -> None:
-        """A push has ended."""
         self._began, self._held = time.monotonic(), 0.0
 
     def held(self, rows: PulledRows, before: float = 0.0) -> None:
@@ -118,7 +117,6 @@ class NodeClock:
 
     @property
     def pooled(self) -> int:
-        """Nodes whose deltas are added up; each pushes a share."""
         return self.pace.pooled or self.active
 
     def next(self, *, alone: bool) -> int:

@@ -186,7 +186,6 @@ class Rehearsal:
 
     @property
     def tokens(self) -> int:
-        """Tokens that are remembered."""
         return self._memory.tokens
 
     def begin(self, window: int) -> None:

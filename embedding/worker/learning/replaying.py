@@ -101,7 +101,6 @@ class Replaying:
         return self._turn.pace
 
     def begin(self, learning_rate: float) -> None:
-        """A block is trained at this rate now."""
         self.learning_rate = learning_rate
 
     def fresh(
@@ -160,11 +159,9 @@ class Replaying:
         return order.decay * order.rate * min(1.0, order.tokens / held)
 
     def pulled(self, pull: Callable[[], PulledRows]) -> tuple[PulledRows, float]:
-        """What a pull brings after the rounds that it is held back for, and their seconds."""
         return (pull(), 0.0) if self._rounds is None else self._rounds.pulled(pull, self)
 
     def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
-        """The memory hears of the losses."""
         if self.rehearsal is not None:
             self.rehearsal.learnt(sentences, loss)
 

@@ -356,7 +356,6 @@ class Work:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Of every document."""
         return tuple(key for block in self.blocks for key in block.keys)
 
 

@@ -44,7 +44,6 @@ class Observer:
         return () if self._rare is None else self._rare.sight(blocks, planned.block, rows())
 
     def rare_contexts(self, prepared: Prepared) -> WordContexts | None:
-        """What stood around young words."""
         return None if self._rare is None else self._rare.learn_all(prepared.sightings)
 
     def remember(self, prepared: Prepared) -> None:
@@ -82,7 +81,6 @@ class LearnerParts:
 
     @property
     def pooled(self) -> int:
-        """Nodes whose deltas are added up; each pushes a share."""
         return self.link.turn.pooled
 
     def steps(self, prepared: Prepared, loss: BlockLoss) -> dict[Table, Steps]:

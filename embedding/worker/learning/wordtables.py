@@ -122,7 +122,6 @@ class WordTables:
 
     @property
     def tokens(self) -> float:
-        """Running count of all words that have a row."""
         return float(self.lexicon.counts.sum())
 
     def known(self, part: CodedText) -> CodedText:
@@ -150,7 +149,6 @@ class WordTables:
         return None if self._noise.table is None else (self._noise.table, self._noise.ids)
 
     def some_noise(self, n: int, seed: int) -> IntArray:
-        """n noise words, int64 ids."""
         return self._noise.some(n, seed, self.lexicon)
 
     def rows(self, planned: BlockPlan) -> RowCounts:

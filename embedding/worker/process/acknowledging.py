@@ -85,7 +85,6 @@ class Acknowledgements:
                 self._report(self._last)
 
     def learnt(self, keys: tuple[str, ...]) -> None:
-        """The server has these documents."""
         if self._unacknowledged is not None:
             with contextlib.suppress(PeerLost, QueueClosed):
                 self._queue.acknowledge(keys)

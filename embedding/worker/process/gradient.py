@@ -69,7 +69,6 @@ class DocumentTraces:
             self._taken[key] = (time.time(), window)
 
     def learnt(self, keys: Iterable[str]) -> None:
-        """The server has these."""
         for key in self._taken.keys() & set(keys):
             taken, window = self._taken.pop(key)
             self._traces.document("learn", (key,), taken, time.time(), window=window)

@@ -64,7 +64,6 @@ class Pipeline:
         self._in_order = in_order
 
     def run(self) -> None:
-        """Until the blocks end."""
         with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
             prepared = self._prepare("now")
             while prepared is not None:

@@ -35,12 +35,10 @@ class Rehearsals:
 
     @property
     def any(self) -> bool:
-        """Whether anything is ever rehearsed."""
         return bool(self._state.passes)
 
     @property
     def window(self) -> int | None:
-        """That is under way."""
         return self._state.window
 
     @property
@@ -50,12 +48,10 @@ class Rehearsals:
             return self._state.unconverged
 
     def read(self, window: int, tokens: int) -> None:
-        """Fresh tokens of a window are learnt now."""
         with self._lock:
             self._state.read(window, tokens)
 
     def end(self, remembered: int) -> None:
-        """No more text comes of a corpus; so many tokens of it are remembered."""
         with self._lock:
             self._state.end(remembered)
 
@@ -88,7 +84,6 @@ class Rehearsals:
             self._state.measured(held_loss, order.tokens)
 
     def learnt_fresh(self) -> None:
-        """A tick of fresh text is over: no rehearsal has begun before."""
         self._over = time.monotonic()
 
     def give_up(self) -> None:
@@ -172,7 +167,6 @@ class Closings:
         self._given: dict[int, _Given] = {}
 
     def asked(self, asks: Sequence[Ask]) -> None:
-        """What the server waits for, or could amend."""
         self._asks = asks
 
     def due(self, unconverged: int | None) -> Close | None:

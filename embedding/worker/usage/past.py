@@ -141,7 +141,6 @@ class PastTexts:
         return list(self._held.get(window, ()))
 
     def before(self, window: int) -> list[int]:
-        """The remembered windows before one, the latest first."""
         return sorted((start for start in self._held if start < window), reverse=True)[
             : self.windows
         ]

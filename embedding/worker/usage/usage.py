@@ -84,7 +84,6 @@ class UsageReader:
         return cls(model.window, past, peers)
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
-        """Remember text; tables: for each block int64 [W], the row id of each word."""
         with self._lock:
             self.past.add(blocks, tables)
 

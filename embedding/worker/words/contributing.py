@@ -68,7 +68,6 @@ class ContributorCollector:
         return Contributors.of([(sorted(each.authors), sorted(each.sources)) for each in heard])
 
     def forget(self, words: Iterable[str]) -> None:
-        """These have a row now."""
         for word in words:
             heard = self._heard.get(word)
             if heard is not None:

@@ -101,7 +101,6 @@ class NodeLexicon:
         return tables
 
     def has(self, words: Sequence[str]) -> list[bool]:
-        """Which words have a row, as far as this node knows."""
         return [word in self._ids for word in words]
 
     def rows(self, words: Sequence[str]) -> IntArray:

@@ -80,7 +80,6 @@ class RareWords:
 
     @classmethod
     def of(cls, model: ModelConfig, mentions: int) -> RareWords | None:
-        """None when there is nothing to infer: by this model, or 0 mentions."""
         if not model.traits.rare_words or not mentions:
             return None
         return cls(window=model.window, mentions=mentions)

@@ -83,7 +83,6 @@ class Upstreams:
         return list(self._primary.request(message).header["acks"])
 
     def close(self) -> None:
-        """Close all."""
         for channel in self._channels:
             channel.close()
 
@@ -118,12 +117,10 @@ class NodePush:
 
     @property
     def node(self) -> str:
-        """Who pushed."""
         return self.push.node
 
     @property
     def clock(self) -> int:
-        """Of the push."""
         return self.push.clock
 
 

@@ -54,7 +54,6 @@ class AggregatorLine:
         return answer
 
     def leave(self) -> None:
-        """The group shall not wait for this node; its next push takes part again."""
         if self._channel is not None and not self.lost:
             try:
                 self._channel.request(Message({"op": "idle"}), self._config.request_timeout_s)
@@ -62,7 +61,6 @@ class AggregatorLine:
                 self._give_up()
 
     def figures(self) -> dict[str, Any]:
-        """JSON-safe: how many pushes, rows and bytes went which way."""
         return {
             "group": self.group,
             "aggregated_pushes": self.sent,
@@ -72,7 +70,6 @@ class AggregatorLine:
         }
 
     def close(self) -> None:
-        """Leave the group; never raises."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None

@@ -46,7 +46,6 @@ class Touches:
         self.counts = np.zeros(0, dtype=np.int32)
 
     def note(self, ids: IntArray) -> None:
-        """A block touched these rows (distinct ids)."""
         if len(ids):
             self.reserve(int(ids.max()) + 1)
             self.counts[ids] += 1
@@ -109,7 +108,6 @@ class DenseChoice:
         self._chosen_at = step or min(0, FIRST_CHOICE - self._config.rechoose_blocks)
 
     def note(self, deltas: Sequence[RowDelta]) -> None:
-        """A block of this node moved these rows."""
         for delta in deltas:
             self._touches[delta.table].note(delta.ids)
 

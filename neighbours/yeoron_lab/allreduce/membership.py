@@ -128,7 +128,6 @@ class Membership:
         return heads
 
     def barrier(self) -> None:
-        """Returns once every node has come so far."""
         self.ring.gather(np.zeros(1, dtype=np.int64))
 
     def is_summed(self, behind: int) -> bool:

@@ -74,7 +74,6 @@ class Minibatches:
         return sum(part.nbytes for part in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
-        """Its arrays, by the names under which they travel."""
         return {
             "batch.words": self.words,
             "batch.sentences": self.sentences,
@@ -85,7 +84,6 @@ class Minibatches:
         }
 
     def header(self) -> dict[str, Any]:
-        """Its other figures, JSON-safe."""
         return {
             "inputs": self.inputs,
             "draws": self.draws,

@@ -45,7 +45,6 @@ class ColumnCalls:
         self._half = False
 
     def calls(self) -> dict[str, Callable[[Message], Message]]:
-        """Operations by name."""
         return {"open": self._open, "step": self._step, "learnt": self._learnt}
 
     def _open(self, message: Message) -> Message:

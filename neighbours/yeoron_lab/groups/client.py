@@ -197,7 +197,6 @@ class LeaderClient(ServerCalls):
             return self.rows.links.safe(ack.durable)
 
     def drop(self) -> None:
-        """End the stream without a goodbye: this group greets again at once."""
         with self.session.lock:
             self.session.drop()
 

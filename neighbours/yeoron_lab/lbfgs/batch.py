@@ -174,7 +174,6 @@ class Result:
 
     @classmethod
     def of(cls, task: Task, loss: float, vectors: FloatArray, contexts: FloatArray) -> Result:
-        """The answer to a task."""
         return cls(task.round, task.evaluation, task.node, task.number, loss, vectors, contexts)
 
 

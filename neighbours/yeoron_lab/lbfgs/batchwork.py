@@ -47,7 +47,6 @@ class BatchWork:
     _rounds: int = 0
 
     def memory(self) -> ReplayMemory:
-        """For a node that replays nothing otherwise."""
         return make_replay(self.stream, self.model.seed)
 
     def pulled(self, pull: Callable[[], PulledRows], past: Remembers) -> tuple[PulledRows, float]:

@@ -136,7 +136,6 @@ class Rounds:
         return RoundCalls(self, state, who)
 
     def figures(self) -> dict[str, Any]:
-        """See RoundFigures."""
         return asdict(self.done)
 
     @staticmethod

@@ -174,7 +174,6 @@ class Period:
     clock: int | None = None
 
     def pushed(self) -> None:
-        """What was learnt is pushed."""
         self.work, self.blocks, self.clock = None, 0, None
 
 
@@ -201,7 +200,6 @@ class PacedTraining:
         return not self._turn.pace.every_block or self._period.work is not None
 
     def train(self, prepared: Prepared) -> Trained:
-        """Train on the node's copies."""
         with self._lock:
             self._under_way = True
             if self._period.work is None and self._unlike(self._turn.pace, self._period.pace):
@@ -245,7 +243,6 @@ class PacedTraining:
         return self._period.work is not None or self._under_way
 
     def restart(self, clock: int, sequence: int) -> None:
-        """Give up what was not pushed; its documents were not acknowledged."""
         with self._lock:
             self._under_way = False
             self._each_block.restart(clock, sequence)

@@ -131,7 +131,6 @@ class Mirror:
         return rows
 
     def learnt(self, deltas: Sequence[RowDelta]) -> None:
-        """A push of the node was taken: what is held moves by it."""
         for delta in deltas:
             cached = self._held.get(delta.table)
             if cached is not None and len(delta.ids):
@@ -172,7 +171,6 @@ class NodeMirror:
         return self.mirror.nbytes
 
     def forget(self) -> None:
-        """See NodeChanges."""
         self.mirror = Mirror(self._config.cache_bytes)
 
     def asking(self, message: Message, asked: Mapping[Table, IntArray]) -> Message:
@@ -262,7 +260,6 @@ class StreamMirror:
         return header, {f"{each.table}.packed": each.data for each in packed}
 
     def learnt(self, push: Push) -> None:
-        """A push was taken; sent again it changes nothing."""
         if self._mirror is not None and push.keeps and push.sequence > self._pushed:
             self._mirror.learnt(unpacked(push))
             self._pushed = push.sequence

@@ -24,7 +24,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.snapshotting.live import LiveModel
 from embedding.snapshots.nearness import centre_of, frequent, sureness
-from embedding.snapshots.snapshot import RowScales, nearest
+from embedding.snapshots.query import RowScales, nearest
 
 DIM = 8
 WORDS = [f"w{i}" for i in range(500)]
