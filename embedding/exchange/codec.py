@@ -177,7 +177,9 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
 def _counts(message: Message) -> BlockCounts:
     words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
-    groups = _groups(message.header.get("groups", []))
+    fields = {"source": STRING, "window": INTEGER, "stop": INTEGER}
+    named = rows(message.header.get("groups", []), "groups", fields, most=_MOST_GROUPS)
+    groups = tuple(CountGroup(*row) for row in named)
     ends = [0, *(group.stop for group in groups)]
     fewer = _fewer(message, counts)
     if {len(ids), len(counts), len(fewer)} != {ends[-1]} or ends != sorted(ends):
@@ -210,11 +212,6 @@ def _fewer(message: Message, counts: IntArray) -> IntArray:
     if len(repeats) != len(counts):
         return np.empty((len(repeats), 3), dtype=np.int64)
     return np.stack([repeats, 0 * repeats, counts - repeats], axis=1)
-
-
-def _groups(found: object) -> tuple[CountGroup, ...]:
-    fields = {"source": STRING, "window": INTEGER, "stop": INTEGER}
-    return tuple(CountGroup(*row) for row in rows(found, "groups", fields, most=_MOST_GROUPS))
 
 
 def _progress(found: object) -> tuple[SourceProgress, ...]:

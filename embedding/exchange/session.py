@@ -40,6 +40,12 @@ def patiently(
     away  hears why the first try failed
     """
 
+    def pause(seconds: float) -> None:
+        if stop.is_set():
+            time.sleep(min(seconds, PARTING_S / 4))
+        else:
+            stop.wait(seconds)
+
     def reset(state: tenacity.RetryCallState) -> None:
         drop()
         if state.attempt_number == 1:
@@ -51,7 +57,7 @@ def patiently(
             initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
         ),
         stop=tenacity.stop_any(tenacity.stop_after_delay(config.connect_timeout_s), _Parting(stop)),
-        sleep=_pause(stop),
+        sleep=pause,
         before_sleep=reset,
         reraise=True,
     )(call)
@@ -71,16 +77,6 @@ class _Parting(tenacity.stop.stop_base):
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         return now - self._since >= PARTING_S
-
-
-def _pause(stop: threading.Event) -> Callable[[float], Any]:
-    def pause(seconds: float) -> None:
-        if stop.is_set():
-            time.sleep(min(seconds, PARTING_S / 4))
-        else:
-            stop.wait(seconds)
-
-    return pause
 
 
 logger = logging.getLogger(__name__)

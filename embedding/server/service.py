@@ -21,8 +21,7 @@ from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
-from embedding.server.flight.sharing import SharingCalls
-from embedding.server.flight.shell import FlightService, NodeSession
+from embedding.server.flight.shell import FlightService, NodeSession, SharingCalls
 from embedding.server.grouping import GROUPS, Followers, LeaderLink, needed_groups
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of

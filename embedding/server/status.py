@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from embedding.kernel.records import SnapshotRef
-from embedding.server.balance import NodeSpeed
+from embedding.server.consistency import NodeSpeed
 from embedding.server.figures.metrics import is_number
 from embedding.server.figures.reports import open_alarms, source_faults, topology, total
 from embedding.server.ledger.sequence import NodeLedger

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import SourceProgress
-from embedding.server.balance import LEAST, MOST, STILL, Balance
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.consistency import LEAST, MOST, STILL, Balance
 from embedding.server.service import running_server
 
 BLOCK = 10_000

@@ -8,7 +8,6 @@ inferred rows that were trained on spoilt the rows around them (docs/adr/0008-yo
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -126,8 +125,6 @@ def added(units: IdRows, bags: ContextBag) -> tuple[FloatArray, FloatArray]:
     sums: FloatArray = np.asarray(around @ units.values, dtype=np.float32)
     return sums, np.asarray(around.sum(axis=1), dtype=np.float32)
 
-
-logger = logging.getLogger(__name__)
 
 _LEAST = 3
 """Mentions from which a vector is inferred."""
@@ -256,13 +253,6 @@ class InferredVectors:
                     *(np.array(arrays[f"{name}.{part}"]) for part in ContextBag._fields)
                 )
                 held.add(arrays[f"{name}.ids"].tolist(), bags)
-            elif self.mentions and len(arrays.get(f"{name}.ids", ())):
-                logger.warning(
-                    "the checkpoint has sums of rows for %d %s words, from before contexts were "
-                    "kept: nothing is inferred from them, contexts are collected again.",
-                    len(arrays[f"{name}.ids"]),
-                    name,
-                )
 
     def _grow(self, ids: IntArray) -> None:
         """Words that were read often enough are young no longer."""

@@ -78,13 +78,11 @@ class Copies(Protocol):
 
     def rows(self, prepared: Prepared) -> tuple[int, Rowed]:
         """The clock of a tick's rows, and float32 copies of them to start from, by table."""
-        ...
 
     def deltas(
         self, prepared: Prepared, base: Rowed, local: Rowed, loss: BlockLoss
     ) -> tuple[RowDelta, ...]:
         """How far rows moved from `base` to `local`, as it is pushed with this tick."""
-        ...
 
 
 class PulledCopies:

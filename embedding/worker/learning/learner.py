@@ -170,6 +170,10 @@ class Learner:
             rows = pull(planned, scores, at)
         self.turn.prepared(at)
         counts = count_words(blocks, [part.table for part in fresh], calendar, self._authors)
+        if order is None:
+            rate = model.rate(progress(blocks, model.schedule, calendar))
+        else:
+            rate = order.rate * model.learning_rate
         return Prepared(
             blocks=blocks,
             counts=counts,
@@ -179,7 +183,7 @@ class Learner:
             sightings=self.observer.sight(blocks, planned, partial(self._rows.rows, planned)),
             rows=rows,
             seed=seed,
-            rate=self._rate(blocks, order),
+            rate=rate,
             usual=self.words.usual(planned) if self.turn.pooled > 1 else None,
             tables=[part.table for part in fresh],
             close=close,
@@ -228,9 +232,3 @@ class Learner:
     def restart(self, clock: int, sequence: int) -> None:
         """Go on from where the server stands; what was not pushed is given up."""
         self._training.delivery.restart(clock, sequence)
-
-    def _rate(self, blocks: Sequence[TokenBlock], order: Order | None) -> float:
-        model = self.setup.model
-        if order is not None:
-            return order.rate * model.learning_rate
-        return model.rate(progress(blocks, model.schedule, self.setup.calendar))

@@ -79,11 +79,9 @@ class IdOrder(Protocol):
     @property
     def ids(self) -> IntArray:
         """int64 [v], increasing."""
-        ...
 
     def places(self, ids: IntArray) -> IntArray:
         """Where known ids lie in `ids`."""
-        ...
 
 
 @kernel()

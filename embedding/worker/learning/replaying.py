@@ -32,21 +32,17 @@ class Remembers(Protocol):
     @property
     def pace(self) -> Pace:
         """Of the policy."""
-        ...
 
     @property
     def learning_rate(self) -> float:
         """Of the last block."""
-        ...
 
     @property
     def rehearsal(self) -> Rehearsal | None:
         """What it remembers."""
-        ...
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
         """Remembered text with noise words of its own."""
-        ...
 
 
 class NodeRounds(Protocol):
@@ -54,11 +50,9 @@ class NodeRounds(Protocol):
 
     def memory(self) -> ReplayMemory:
         """For a node that replays nothing otherwise."""
-        ...
 
     def pulled(self, pull: Callable[[], PulledRows], past: Remembers) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
-        ...
 
 
 NODE_ROUNDS: Registry[Callable[..., NodeRounds], NoTraits] = Registry(
@@ -110,7 +104,10 @@ class Replaying:
 
         Where there are such rounds the past is learnt in them, not along with what is fresh.
         """
-        fresh = self._without_held_out(parts, seed)
+        fresh = parts
+        if self._held_out is not None and parts:
+            some = partial(self._words.some_noise, seed=seed)
+            fresh = self._held_out.take(parts, self._words.keep, some)
         rounds = self._rounds if self.pace.batch_tokens > 0 else None
         if self.rehearsal is None and rounds is not None:
             self.rehearsal = Rehearsal(rounds.memory(), self.mixing)
@@ -164,9 +161,3 @@ class Replaying:
     def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
         if self.rehearsal is not None:
             self.rehearsal.learnt(sentences, loss)
-
-    def _without_held_out(self, fresh: list[CodedText], seed: int) -> list[CodedText]:
-        if self._held_out is None or not fresh:
-            return fresh
-        some = partial(self._words.some_noise, seed=seed)
-        return self._held_out.take(fresh, self._words.keep, some)

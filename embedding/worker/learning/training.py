@@ -101,11 +101,9 @@ class RowPlan(Protocol):
 
     def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Which rows a tick needs, and its tokens in them."""
-        ...
 
     def rows(self, planned: BlockPlan) -> RowCounts:
         """The words of a tick by local row."""
-        ...
 
 
 class Delivery(Protocol):
@@ -114,24 +112,19 @@ class Delivery(Protocol):
     @property
     def pending(self) -> bool:
         """Whether something was learnt that is not pushed."""
-        ...
 
     @property
     def keeps_rows(self) -> bool:
         """Whether rows are kept from block to block, so that they are pulled when they are due."""
-        ...
 
     def push(self, trained: Trained) -> StepResult:
         """Push a tick, or keep it for a later push."""
-        ...
 
     def flush(self) -> tuple[str, ...]:
         """Push what is kept for a later push; the keys of its documents."""
-        ...
 
     def restart(self, clock: int, sequence: int) -> None:
         """Give up what was not pushed, and go on from where the server stands."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -72,13 +72,7 @@ def connect(
     # No goodbye in between: the server would take the node for gone, and close windows without it.
     client.drop()
     client.close()
-    return greeted(_path_of(welcome))[0]
-
-
-def _path_of(welcome: Welcome) -> MakePath:
-    if welcome.split != "columns":
-        return RowsOnShards
-    return columns().path()
+    return greeted(columns().path() if welcome.split == "columns" else RowsOnShards)[0]
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:
@@ -133,7 +127,9 @@ def make_learner(
     past = PastTexts.of(spec.node, calendar) if spec.ring is None else None
     extras = Extras(
         lexicon=_lexicon(spec, welcome, calendar, stop),
-        held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
+        held_out=HeldOut(spec.node.held_out, model.window, model.negative, model.seed)
+        if rehearses and spec.node.held_out
+        else None,
         rounds=_rounds(spec, client, stop),
         usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
@@ -223,8 +219,3 @@ def _lexicon(
     return NodeLexicon(
         listener=listener_of(spec, welcome), evidence=evidence, look_ahead=look_ahead
     )
-
-
-def _held_out(spec: NodeSpec) -> HeldOut:
-    model = spec.model
-    return HeldOut(spec.node.held_out, model.window, model.negative, model.seed)

@@ -69,7 +69,9 @@ def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
             return NodeOutcome(spec.name, restarts.total, time.monotonic() - started)
         if dead.ends:
             raise YeoronError(dead.reason)
-        _tell_peers(spec, pair)
+        # Nodes that sum their rows go on without a process that has died as soon as they know.
+        if spec.ring is not None and (depart := spec.topology.traits.depart) is not None:
+            depart(spec.ring, spec.name, str(pair.gradient_pid))
         if why := restarts.refused(dead, time.monotonic() - began):
             raise PlatformError(f"{spec.name}: {why} Its log has more: {log_place()}.")
         logger.warning(
@@ -122,13 +124,6 @@ class Restarts:
             )
         self.total += 1
         return ""
-
-
-def _tell_peers(spec: NodeSpec, pair: _Pair) -> None:
-    """Nodes that sum their rows go on without a process that has died as soon as they know."""
-    depart = spec.topology.traits.depart
-    if spec.ring is not None and depart is not None:
-        depart(spec.ring, spec.name, str(pair.gradient_pid))
 
 
 class _Pair:

@@ -51,7 +51,7 @@ def test_a_snapshot_holds_the_window_and_later_training_does_not_touch_it(tmp_pa
         snapshot.verify()
         assert list(snapshot.words) == ["말", "글"]
         assert snapshot.counts.tolist() == [3, 1]
-        assert np.array_equal(snapshot.rows[Table.IN], rows.rows[Table.IN])
+        assert np.array_equal(snapshot.vectors, rows.rows[Table.IN])
         kept = snapshot.by_source
         found = dict(zip(zip(kept.words, kept.sources, strict=True), kept.counts, strict=True))
         # The first mention of 말 came before it had a row, and counts all the same.

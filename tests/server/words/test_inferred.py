@@ -379,20 +379,6 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         np.testing.assert_allclose(read[KNOWN], same, rtol=1e-4, atol=1e-5)
 
 
-def test_sums_of_rows_in_an_old_checkpoint_are_passed_over_and_it_is_said(caplog):
-    server = Server()
-    (rare,) = server.admit("새말")
-    arrays = server.state.accounts.rare.content()()
-    old = {name: values for name, values in arrays.items() if not name.endswith("contexts")}
-    old |= {"young.ids": ints(rare), "young.sums": np.ones((1, DIM))}
-    server.state.accounts.rare.restore(old)
-    assert len(server.state.accounts.rare) == 0
-    (said,) = caplog.messages
-    assert "sums of rows for 1 young words" in said
-    server.push(rare=told([rare]))
-    assert server.held([rare]) == [rare]
-
-
 def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):
     with running_server(ServerConfig(min_count=2, rare_mentions=YOUNG), dim=DIM) as server:
         node = connect(server)

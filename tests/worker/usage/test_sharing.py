@@ -27,7 +27,7 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.sharing import SharingCalls
+from embedding.server.flight.shell import SharingCalls
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import SharedCounts
