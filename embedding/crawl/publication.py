@@ -75,7 +75,7 @@ _VIEWS = re.compile(r"조회|추천|\b(?:hits?|views?)\b", re.IGNORECASE)
 """What stands beside the time in the line below the headline of a board's post."""
 _HELD = ("data-date-time", "data-datetime", "data-timestamp", "data-time", "title")
 """Attributes that hold a whole time where the text says `2024.03.01.` or `5일 전`."""
-_MOST_ELEMENTS = 400
+_MOST_ELEMENTS, _MOST_ARTICLES = 400, 50
 _DIGIT = re.compile(r"\d")
 _WRITTEN = "//text()[not(parent::script or parent::style)] | //meta/@content | //@datetime"
 _IN_SCRIPT = re.compile(
@@ -276,7 +276,9 @@ def _beside(element: Any, others: re.Pattern[str] = _OTHERS) -> bool:
     # Each item of a list, and each comment, may be an article of its own: the page's has the
     # headline, or else most of the text.
     headed = [one for one in articles if one.find(".//h1") is not None]
-    headed = headed or [max(articles, key=lambda one: len(one.text_content()))]
+    headed = headed or [
+        max(articles[:_MOST_ARTICLES], key=lambda one: one.xpath("string-length()"))
+    ]
     return article not in headed and not any(
         one in headed for one in article.iterancestors("article")
     )
