@@ -150,7 +150,6 @@ class Crawler:
 
 
 async def _next(queue: asyncio.Queue[Document], stopping: asyncio.Task[bool]) -> Document | None:
-    """The next document, or None when stopping comes first."""
     if not queue.empty():
         return queue.get_nowait()
     getting = asyncio.create_task(queue.get())

@@ -315,7 +315,6 @@ def _lease(row: Any) -> Lease:
 
 
 def _row(lease: Lease) -> dict[str, Any]:
-    """What changes of it."""
     holder = None if lease.holder is None else str(lease.holder)
     row = {**vars(lease), "holder": holder, "debts": json.dumps(list(map(str, lease.debts)))}
     del row["source"]

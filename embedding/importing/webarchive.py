@@ -101,7 +101,6 @@ def _packed_by_records(file: Any) -> Any:
 
 
 def _page(record: Any) -> FetchedPage | str:
-    """The answer, or why it is none."""
     from warcio.bufferedreaders import ChunkedDataException, ChunkedDataReader
 
     from embedding.crawl.unpack import Unpacker

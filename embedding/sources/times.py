@@ -35,7 +35,7 @@ _EARLIEST, _LATEST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzin
 _FURTHEST = timedelta(hours=14)
 """No zone is further from UTC."""
 
-_UNSEEN = dict.fromkeys(map(ord, "\u200b\u200e\u200f\u2060\ufeff\xad"))
+_UNSEEN = re.compile("[\u200b\u200e\u200f\u2060\ufeff\xad]")
 """Marks without a width, as programs put them around a date."""
 
 _MONTH_NAMES = (
@@ -204,9 +204,11 @@ def parse_time(
         return _checked(_from_unix(float(value)))
     if not isinstance(value, str):
         return None
-    seen = value[: 4 * _LONGEST].translate(_UNSEEN)
-    text = " ".join(unicodedata.normalize("NFKC", seen).split())[:_LONGEST]
-    text = _WRAPPED.sub(r"\1", text)
+    text = value[: 4 * _LONGEST]
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
+    text = " ".join(text.split())[:_LONGEST]
+    text = _WRAPPED.sub(r"\1", text) if text[:1] == "/" else text
     if not text:
         return None
     local = ZoneInfo(zone)

@@ -110,7 +110,6 @@ class Phrases:
         return words, fresh
 
     def _count(self, documents: Sequence[Sequence[Passage]]) -> dict[str, _Seen]:
-        """Count the nouns; the chains of the documents."""
         seen: dict[str, _Seen] = {}
         for at, document in enumerate(documents):
             nouns: set[str] = set()
