@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from embedding.crawl.origins import doubtful
-from embedding.snapshots.format import Missing, sentence
 
 LATEST_NAMED = 3
 """Windows, the latest ones, of which it is said what they lack."""
@@ -31,6 +30,8 @@ def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
     found += (status.get("waits") or {}).values()
     for label, window in (status.get("windows") or {}).items():
         if late := window.get("late_documents"):
+            from embedding.snapshots.format import Missing, sentence  # numpy: only where asked
+
             lacks = Missing(part="documents", reason="late_documents", documents=late)
             found.append(sentence(lacks, label))
     for source, alarm in sorted((status.get("alarms") or {}).items()):

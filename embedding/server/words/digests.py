@@ -69,7 +69,6 @@ class WordDigests:
         return table.set_column(table.schema.get_field_index("word"), "word", shown)
 
     def written(self, word: str) -> str:
-        """A word as `hidden` writes it."""
         return word if word.startswith(_MARK) else f"{_MARK}{self.of(word).hex()}"
 
 

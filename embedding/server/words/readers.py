@@ -75,7 +75,6 @@ class WindowReaders:
 
     @property
     def nodes(self) -> set[str]:
-        """Those that read text of any window."""
         return {one.node for readers in self._windows.values() for one in readers.values()}
 
     @property
