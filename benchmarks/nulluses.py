@@ -1,13 +1,16 @@
 """Words called where nothing changed: documents are assigned to windows and sources at random.
 
     python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --permutations 40 --campaign 200
+    python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --sentences --unit-lines 100
 
 Each permutation has --windows windows of equally many documents of two sources. A node's reader
 closes each window but the first (`worker/usage/usage.py`), the server's sums take what it sends,
 and the report's test judges it (`trends/permutation.py`), with late calls of words that were just
 short in the window before (`trends/moved.py`). Nothing is trained: the test of times
 does not use the model's vectors. Between sources it does; random ones stand in for them. With
---campaign one document of each window is pasted into it so many times. Every call is false: of
+--campaign one document of each window is pasted into it so many times. With --sentences each
+sentence is a line of its own, and --unit-lines lines are one unit of the test, as in
+`yeoron train --unit-lines`; documents stay whole and beside each other. Every call is false: of
 windows in which nothing changed, at most `trends.false_discovery` should have any.
 """
 
@@ -17,6 +20,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +40,7 @@ from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import benjamini_hochberg, wilson
 from embedding.worker.config import NodeConfig
+from embedding.worker.corpus.corpus import document_key, line_units
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from yeoron_bench.drift import documents
@@ -81,8 +86,13 @@ class Corpus:
         )
 
 
-def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[dict[str, Any]]:
-    """For each window but the first: words compared and called, and the least q, by both tests."""
+def calls(
+    corpus: Corpus, seed: int, windows: int, campaign: int, lines: int = 0
+) -> Iterator[dict[str, Any]]:
+    """For each window but the first: words compared and called, and the least q, by both tests.
+
+    lines  sentences in a row that are one unit of the test; 0: a document is a document
+    """
     random = np.random.default_rng(seed)
     order = random.permutation(len(corpus.documents))
     config = NodeConfig()
@@ -94,8 +104,14 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
         source = random.integers(len(PLANTED_SOURCES), size=len(pasted))
         for at, name in enumerate(PLANTED_SOURCES):
             texts = [corpus.documents[i] for i in pasted[source == at].tolist()]
-            keys = [f"{window}{name}{i}" for i in range(len(texts))]
+            if lines:
+                texts = [[sentence] for text in texts for sentence in text]
+            keys = [document_key(f"{window}{name}", i) for i in range(len(texts))]
             block = TokenBlock.build(name, texts, published=[window * DAY] * len(keys), keys=keys)
+            if lines:
+                first = (window * len(PLANTED_SOURCES) + at) << 32
+                numbers = [document_key(name, first + i) for i in range(len(texts))]
+                block = replace(block, contents=line_units(numbers, lines))
             table = np.array([corpus.rows.get(word, -1) for word in block.words], dtype=np.int64)
             reader.keep([block], [table])
         if window:
@@ -179,6 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--windows", type=int, default=6)
     parser.add_argument("--permutations", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed of the first permutation")
+    parser.add_argument("--sentences", action="store_true", help="a line is a sentence")
+    parser.add_argument("--unit-lines", type=int, default=1, help="with --sentences")
     parser.add_argument("--campaign", type=int, default=0, help="copies of one document a window")
     given = parser.parse_args(arguments)
     try:
@@ -189,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: list[dict[str, Any]] = []
     began = time.monotonic()
     for seed in range(given.first, given.first + given.permutations):
-        found += calls(corpus, seed, given.windows, given.campaign)
+        lines = given.unit_lines if given.sentences else 0
+        found += calls(corpus, seed, given.windows, given.campaign, lines)
         print(
             seed,
             [(one["moved"], one["contrast"]) for one in found[1 - given.windows :]],

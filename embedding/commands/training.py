@@ -99,6 +99,7 @@ OPTIONS = {
         list[str], about="With --dated: length of a window: hour, day, week or month."
     ),
     "sources": SettingOption(int, "sources"),
+    "unit_lines": SettingOption(int, "unit_lines"),
     "rehearsal_passes": SettingOption(float, "rehearsal_passes", _REHEARSAL),
     "nodes": SettingOption(int, "nodes"),
     "block_tokens": SettingOption(int, "block_tokens", _BLOCK),

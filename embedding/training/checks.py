@@ -86,6 +86,11 @@ def check_options(request: TrainRequest) -> None:
         needed_changes()
     if request.dated is not None:
         _check_dated(request)
+    elif request.unit_lines > 1:
+        raise ConfigError(
+            f"unit_lines {request.unit_lines}: a corpus that is not dated has no windows to "
+            "compare; 1 is accepted."
+        )
     if request.rehearsal_passes:
         _check_rehearsal(request)
     tokenizer = request.text.tokenizer

@@ -135,6 +135,7 @@ def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> li
                 window=request.dated,
                 timezone=request.server.timezone,
                 sources=survey.sources,
+                unit_lines=request.unit_lines,
                 window_characters=survey.characters[i] if survey.characters else (),
             ),
             text=request.text,

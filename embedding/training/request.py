@@ -57,6 +57,9 @@ class TrainRequest(Config):
     sources: int = Field(default=MOST_SOURCES, ge=0, le=1_000)
     """Dated: most sources that lines can name (`source`) and be told apart by, those with the most
     text; the others are counted as one. 0: all text is of one source, whatever lines say."""
+    unit_lines: int = Field(default=1, ge=1, le=1_000_000)
+    """Dated: so many lines in a row that name no author are one witness in the test of change. 1:
+    each line is a text of its own. 100 where lines are sentences of longer texts."""
     vocabulary: Literal["counted", "growing"] | None = None
     """counted: count the corpus first, so that each word has its row from the start; growing: a
     word gets its row as soon as it was read min_count times; None counts where that is cheap."""

@@ -48,6 +48,8 @@ class CorpusShare(Config):
     """No block holds lines of two windows of this unit; None does not care."""
     timezone: ZoneName = "UTC"
     """Zone of windows, of dates without a time, and of times without a zone."""
+    unit_lines: int = Field(default=1, ge=1)
+    """Consecutive dated lines without an author that are one unit of the test of change."""
     window_characters: tuple[tuple[int, int], ...] = ()
     """Characters of each of its windows, by start (Unix seconds): by how much of a window has been
     read the learning rate falls. None: it does not fall within windows."""

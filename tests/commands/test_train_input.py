@@ -99,6 +99,8 @@ def no_server(*_: object) -> None:
         ("text.txt --context 0", ["window", "0"]),
         ("text.txt --context -5", ["window", "-5"]),
         ("text.txt --context 1000000", ["window", "1000000"]),
+        ("text.txt --unit-lines 100", ["unit_lines 100", "not dated", "1 is accepted"]),
+        ("dated.jsonl --dated --window day --unit-lines 0", ["unit_lines", "0"]),
         ("text.txt --rehearsal-passes 5", ["rehearsal_passes 5", "not dated", "0 is accepted"]),
         ("dated.jsonl --dated --window day --rehearsal-passes -1", ["rehearsal_passes", "-1"]),
         ("dated.jsonl --dated --window day --rehearsal-passes nan", ["rehearsal_passes", "nan"]),

@@ -6,14 +6,18 @@ import json
 import lzma
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from embedding.kernel.calendar import fixed
 from embedding.kernel.errors import InputError
+from embedding.kernel.records import IntArray
+from embedding.worker.corpus.authors import name_marks
 from embedding.worker.spec import CorpusShare
 
 STRETCH_BYTES = 1 << 16
@@ -28,6 +32,13 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 def document_key(source: str, line: int) -> str:
     """The key of a document that begins in a line (0, 1, …) of a corpus."""
     return f"{source}#{line + 1}"
+
+
+def line_units(keys: Sequence[str], lines: int) -> IntArray:
+    """int64 [n], not negative: alike for keys of `lines` lines in a row, the same in each run."""
+    numbers = (int(key.rpartition("#")[2]) - 1 for key in keys)
+    found: IntArray = name_marks([str(number // lines) for number in numbers]) >> np.uint64(1)
+    return found.astype(np.int64)
 
 
 @dataclass(frozen=True)

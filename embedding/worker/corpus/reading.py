@@ -33,7 +33,13 @@ from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.pool import TextPool
 from embedding.text.tokenizers import as_written
-from embedding.worker.corpus.corpus import Offset, document_key, named_source, stretches
+from embedding.worker.corpus.corpus import (
+    Offset,
+    document_key,
+    line_units,
+    named_source,
+    stretches,
+)
 from embedding.worker.corpus.datedlines import (
     DatedLines,
     columns_before,
@@ -285,12 +291,17 @@ class _Cutter:
                 for key, text, when, author in zip(keys, *columns, strict=True)
             ]
             block = self._text.block(documents, [time.time()] * len(lines))
-            return replace(block, passed=lines.passed)
+            return self._dealt(replace(block, passed=lines.passed))
         coded, ends = code_documents(lines.texts, self._config, self._pipeline.words)
         block = self._coded(source, coded, ends, lines.when, keys)
         if pc.any(pc.greater(pc.binary_length(lines.authors), 0)).as_py():
             block = replace(block, voices=voices(source, lines.authors.to_pylist(), keys))
-        return replace(block, passed=lines.passed)
+        return self._dealt(replace(block, passed=lines.passed))
+
+    def _dealt(self, block: TokenBlock) -> TokenBlock:
+        """With lines that are in one unit together known by the same number."""
+        many = self.share.unit_lines
+        return block if many == 1 else replace(block, contents=line_units(block.keys, many))
 
     def _coded(
         self, source: str, coded: PlainText, ends: CodeArray, when: TimeArray, keys: Sequence[str]

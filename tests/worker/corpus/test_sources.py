@@ -222,3 +222,19 @@ def test_with_none_to_tell_apart_no_line_is_looked_at() -> None:
 def test_what_is_no_name_is_named_with_its_line(source: object) -> None:
     with pytest.raises(InputError, match=r"c\.jsonl: line 4: \"source\" .* at most 80 characters"):
         SourceCounter(Path("c.jsonl"), 5).add(line(source))
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", "script"])
+def test_lines_in_a_row_without_an_author_are_one_unit(path: Path, tokenizer: str) -> None:
+    """Of whatever ticks and sources; each line is a document still."""
+    found: dict[int, set[int]] = {}
+    for tokens in (400, 150):
+        spec = spec_of(path, sources=NAMES, unit_lines=50)
+        text = TextConfig(tokenizer=tokenizer, mask=False)
+        node = NodeConfig(block_tokens=tokens)
+        for block in read(spec.model_copy(update={"text": text, "node": node})):
+            for key, number in zip(block.keys, block.contents.tolist(), strict=True):
+                found.setdefault((int(key.partition("#")[2]) - 1) // 50, set()).add(number)
+    assert {len(numbers) for numbers in found.values()} == {1}
+    assert len(set.union(*found.values())) == LINES // 50
+    assert min(set.union(*found.values())) >= 0
