@@ -16,7 +16,9 @@ def texts_left_out(text: Mapping[str, Any]) -> str:
     if not text.get("given_up"):
         return ""
     named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
-    return f"{text['given_up']:,} texts could not be prepared and were left out: {named}."
+    n = text["given_up"]
+    subject = "1 text" if n == 1 else f"{n:,} texts"
+    return f"{subject} could not be read and {'was' if n == 1 else 'were'} left out: {named}."
 
 
 def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:

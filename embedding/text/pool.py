@@ -17,6 +17,7 @@ import psutil
 
 from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool, Reply
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.leftout import LeftOut
 from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.pool_worker import NONE, PROGRESS, encode
@@ -29,9 +30,6 @@ _FIRST_TRY = 0.1
 """Part of the time that a text may take at first, among others."""
 _LOOK_SECONDS, _LOOKS = 5.0, 60
 """A process that sleeps through so many looks and uses no processor time waits for ever."""
-_MOST_NAMED = 20
-"""Texts left out that a report names: the latest."""
-_KEPT = 10_000
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,8 @@ class TextPool(ChildPool):
         self._reports: dict[int, dict[str, Any]] = {}
         self.digest = ""
         """That of the latest block."""
-        self.left_out: dict[str, str] = {}
-        """Reasons by keys of documents that could not be prepared."""
-        self._forgotten = 0
+        self.left_out = LeftOut()
+        """Documents that could not be prepared, by key."""
 
     async def prepare(self) -> None:
         """Start one process.
@@ -122,10 +119,7 @@ class TextPool(ChildPool):
         return why
 
     def _leave_out(self, key: str, reason: str) -> None:
-        self.left_out[key] = reason
-        if len(self.left_out) > _KEPT:
-            del self.left_out[next(iter(self.left_out))]
-            self._forgotten += 1
+        self.left_out.add(key, reason)
         log.error("%s: its text is left out: %s", key, reason)
 
     async def _try(
@@ -197,11 +191,8 @@ class TextPool(ChildPool):
     def report(self) -> dict[str, Any]:
         """See `TextPipeline.report`; counters of all processes added up, shares averaged."""
         reports = list(self._reports.values())
-        failures = {
-            "given_up": self._forgotten + len(self.left_out),
-            "left_out": dict(list(self.left_out.items())[-_MOST_NAMED:]),
-        }
-        return {**merged(reports), **failures} if reports else {}
+        told = self.left_out.report()
+        return {**merged(reports), **told} if reports or self.left_out else {}
 
 
 _SLOW = "it took more than"

@@ -29,7 +29,13 @@ from embedding.server.policies.traits import POLICIES
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
-from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
+from embedding.worker.corpus.corpus import (
+    NOT_UTF8,
+    CorpusStretch,
+    Fault,
+    dated_line,
+    stretches,
+)
 from embedding.worker.learning.training import in_place
 from embedding.worker.spec import CorpusShare
 
@@ -39,6 +45,9 @@ INITIAL_ROWS = 1024
 """Rows that the tables have before any word is known."""
 TRIED_LINES = 100
 """A JSONL file with no dated text in so many lines is not a dated corpus."""
+_MOST_WRONG = 0.1
+"""Share of the first lines of a corpus that may be no UTF-8 text: with more of them the file is of
+another encoding."""
 CGROUP = Path("/sys/fs/cgroup")
 
 OF_NODES = (
@@ -235,10 +244,16 @@ def check_corpus(request: TrainRequest) -> CorpusSurvey:
     path = request.corpus
     if path.is_dir():
         raise InputError(f"{path}: a folder; a text or JSONL file (plain or .xz) is expected.")
+    wrong: list[int] = []
     try:
-        first = next(_stretches(path), None)
+        first = next(_stretches(path, lambda number, _: wrong.append(number)), None)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    if first is not None and len(wrong) > _MOST_WRONG * first.end:
+        raise InputError(
+            f"{path}: line {wrong[0] + 1} is {NOT_UTF8[:-1]}, and {len(wrong):,} of the first "
+            f"{first.end:,} are not; convert the file to UTF-8."
+        )
     # What is blank so far may go on with words.
     if first is not None and first.text.strip():
         _check_text(request, first)
@@ -259,8 +274,8 @@ def _check_text(request: TrainRequest, first: CorpusStretch) -> None:
         )
 
 
-def _stretches(path: Path) -> Iterator[CorpusStretch]:
-    return stretches(CorpusShare(path=str(path)))
+def _stretches(path: Path, fault: Fault) -> Iterator[CorpusStretch]:
+    return stretches(CorpusShare(path=str(path)), fault)
 
 
 def _check_has_dates(path: Path, first: CorpusStretch) -> None:

@@ -106,7 +106,7 @@ def surveyed(request: TrainRequest, calendar: Calendar) -> CorpusSurvey:
     characters = WindowCharacters(request.nodes, calendar)
     window, latest = -math.inf, -math.inf
     share = CorpusShare(path=str(request.corpus), timezone=request.server.timezone)
-    for stretch, lines in dated_stretches(share, report=False):
+    for stretch, lines in dated_stretches(share):
         sources.add(lines)
         characters.add(stretch, lines)
         starts = calendar.starts(lines.when)

@@ -252,15 +252,28 @@ def test_a_loss_that_explodes_names_the_setting(process, corpus: Path, tmp_path:
     assert not (tmp_path / "store").exists()
 
 
-def test_a_broken_line_far_into_a_growing_corpus(process, corpus: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("vocabulary", ["growing", "counted"])
+def test_a_line_that_is_not_utf8_is_left_out_alone_and_named(
+    process, corpus: Path, tmp_path: Path, vocabulary: str
+) -> None:
     broken = tmp_path / "broken.txt"
     text = corpus.read_bytes()
     broken.write_bytes(text + b"caf\xe9\n" + text)
-    done = process("train", broken, "--vocabulary", "growing", "--out", tmp_path / "store", *QUICK)
-    assert done.code == 2
+    store = tmp_path / "store"
+    done = process("train", broken, "--vocabulary", vocabulary, "--out", store, *QUICK)
+    assert done.code == 0, done.err
     line = text.count(b"\n") + 1
-    assert len(done.err.strip().splitlines()) == 1, done.err
-    assert f"line {line} is not UTF-8" in done.err
+    assert f"1 text could not be read and was left out: broken.txt:{line}" in done.err
+    assert "not UTF-8 text" in done.err
+
+
+def test_a_file_of_another_encoding_is_refused_with_its_first_line(process, tmp_path: Path) -> None:
+    other = tmp_path / "cp949.txt"
+    other.write_bytes(("plain\n" + "한국어 문장\n" * 50).encode("cp949"))
+    done = process("train", other, "--out", tmp_path / "store", *QUICK)
+    assert done.code == 2
+    assert "line 2 is not UTF-8 text, and 50 of the first 51 are not" in done.err
+    assert "convert the file to UTF-8" in done.err
     assert not (tmp_path / "store").exists()
 
 

@@ -34,7 +34,7 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "4 times",
         "server away",
         "replay_ratio",
-        "7 texts could not be prepared and were left out",
+        "7 texts could not be read and were left out",
         "http://y/1 (preparing it raised ValueError)",
     ):
         assert part in text

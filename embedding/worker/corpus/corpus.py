@@ -6,7 +6,7 @@ import json
 import lzma
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -26,6 +26,9 @@ FIRST_YEAR, LAST_YEAR = 1600, 2300
 """A date before or behind these stands for none."""
 MOST_NAME = 80
 """Characters of a source's name, at most, as in sources.toml."""
+Fault = Callable[[int, str], None]
+"""Is told the number (0, 1, …) of a line that is left out, and why."""
+NOT_UTF8 = "not UTF-8 text."
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -123,8 +126,12 @@ def open_corpus(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def stretches(share: CorpusShare) -> Iterator[CorpusStretch]:
-    """The stretches of one share, in order; raises InputError for what is not UTF-8 text."""
+def unsaid(number: int, reason: str) -> None:
+    """A `Fault` for who does not ask."""
+
+
+def stretches(share: CorpusShare, fault: Fault = unsaid) -> Iterator[CorpusStretch]:
+    """The stretches of one share, in order; a line that is not UTF-8 text is empty in them."""
     path = Path(share.path)
     line = number = 0
     last: CorpusStretch | None = None
@@ -139,18 +146,29 @@ def stretches(share: CorpusShare) -> Iterator[CorpusStretch]:
                         yield last
                     begun = 0.0 if last is None else last.done
                     data = data if line else data.removeprefix(BOM_UTF8)
-                    last = CorpusStretch(line, data.decode(), stored.tell() / size, begun)
+                    text = _decoded(data, line, fault)
+                    last = CorpusStretch(line, text, stored.tell() / size, begun)
                 number += 1
                 line += data.count(b"\n")
-        except UnicodeDecodeError as error:
-            wrong = line + 1 + data.count(b"\n", 0, error.start)
-            raise InputError(
-                f"{path}: line {wrong} is not UTF-8 text; convert the file to UTF-8."
-            ) from error
         except (lzma.LZMAError, EOFError) as error:
             raise InputError(f"{path}: a damaged .xz file: {error}.") from error
     if last is not None:  # the share may end before the file does
         yield replace(last, done=1.0)
+
+
+def _decoded(data: bytes, first: int, fault: Fault) -> str:
+    """Lines from line `first` as text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        lines = data.split(b"\n")
+    for at, line in enumerate(lines):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            fault(first + at, NOT_UTF8)
+            lines[at] = b""
+    return b"\n".join(lines).decode()
 
 
 def dated_line(number: int, text: str, done: float, zone: tzinfo = UTC) -> CorpusLine:

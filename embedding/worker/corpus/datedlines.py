@@ -6,7 +6,6 @@ an unusual form, the stretch is read line by line (`corpus.dated_line`), which s
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -26,15 +25,13 @@ from embedding.worker.corpus.corpus import (
     LAST_YEAR,
     CorpusLine,
     CorpusStretch,
+    Fault,
     dated_line,
     stretches,
+    unsaid,
 )
 from embedding.worker.spec import CorpusShare
 
-logger = logging.getLogger(__name__)
-
-_LOGGED = 5
-"""Malformed lines that the log names."""
 _FIELDS = ("date", "text", "content", "title", "source", "author")
 _PARSING = pj.ParseOptions(
     explicit_schema=pa.schema([(name, pa.string()) for name in _FIELDS]),
@@ -126,19 +123,19 @@ class DatedLines:
 
 
 def dated_columns(
-    share: CorpusShare, since: int = 0, *, report: bool = True
+    share: CorpusShare, since: int = 0, fault: Fault = unsaid
 ) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since`, some at a time; none of them is empty.
 
-    A malformed line is left out; `report` logs the first `_LOGGED` of them.
+    A malformed line is left out, and told to `fault`.
     """
-    for _, lines in dated_stretches(share, since, report=report):
+    for _, lines in dated_stretches(share, since, fault):
         yield lines
 
 
 def columns_before(share: CorpusShare, until: int, since: int = 0) -> Iterator[DatedLines]:
-    """The same from line `since` on and before line `until`; malformed lines go unsaid."""
-    for lines in dated_columns(share, since, report=False):
+    """The same from line `since` on and before line `until`."""
+    for lines in dated_columns(share, since):
         early = lines[: int(np.searchsorted(lines.numbers, until))]
         if len(early):
             yield early
@@ -147,26 +144,23 @@ def columns_before(share: CorpusShare, until: int, since: int = 0) -> Iterator[D
 
 
 def dated_stretches(
-    share: CorpusShare, since: int = 0, *, report: bool = True
+    share: CorpusShare, since: int = 0, fault: Fault = unsaid
 ) -> Iterator[tuple[int, DatedLines]]:
     """The same as `dated_columns`, each with the place of its stretch in the share, from 0."""
-    bad, zone = 0, zone_of(share.timezone)
-    for place, stretch in enumerate(stretches(share)):
+    zone = zone_of(share.timezone)
+    for place, stretch in enumerate(stretches(share, fault)):
         if stretch.end < since:
             continue
         found = _by_arrow(stretch, since, zone)
         if found is None:
-            found, wrong = _one_by_one(stretch, since, zone)
-            for number, error in wrong[: max(_LOGGED - bad, 0)] if report else ():
-                logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
-            bad += len(wrong)
+            found = _one_by_one(stretch, since, zone, fault)
         if len(found):
             yield place, found
 
 
-def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
+def dated_lines(share: CorpusShare, fault: Fault = unsaid) -> Iterator[CorpusLine]:
     """The same as `dated_columns`, a line at a time."""
-    for lines in dated_columns(share):
+    for lines in dated_columns(share, fault=fault):
         numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
         yield from map(
             CorpusLine, numbers, lines.texts.to_pylist(), when, done, listed(lines.sources)
@@ -194,14 +188,16 @@ def remembered_from(
     return found
 
 
-def passing(share: CorpusShare, calendar: Calendar, since: int = 0) -> Iterator[DatedLines]:
+def passing(
+    share: CorpusShare, calendar: Calendar, since: int = 0, fault: Fault = unsaid
+) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since` on, each with what had passed of its window.
 
     How long windows are stands in the share.
     """
     whole = dict(share.window_characters)
     window, read = _before(share, calendar, since)
-    for lines in dated_columns(share, since):
+    for lines in dated_columns(share, since, fault):
         for own, part in lines.by_window(calendar):
             if own != window:
                 window, read = own, 0
@@ -263,11 +259,9 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
     return found[int(np.searchsorted(found.numbers, since)) :]
 
 
-def _one_by_one(
-    stretch: CorpusStretch, since: int, zone: tzinfo
-) -> tuple[DatedLines, list[tuple[int, InputError]]]:
-    """Those that are well formed, and what is wrong with which of the others."""
-    found, wrong, at = [], [], 0
+def _one_by_one(stretch: CorpusStretch, since: int, zone: tzinfo, fault: Fault) -> DatedLines:
+    """Those that are well formed."""
+    found, at = [], 0
     for number, text in enumerate(stretch.text.split("\n"), stretch.first):
         at += len(text) + 1
         if number < since or not text.strip():
@@ -275,8 +269,8 @@ def _one_by_one(
         try:
             found.append(dated_line(number, text, stretch.share(at), zone))
         except InputError as error:
-            wrong.append((number, error))
-    lines = DatedLines(
+            fault(number, str(error))
+    return DatedLines(
         np.fromiter((line.number for line in found), np.int64),
         # Half a surrogate pair is no character; `normalise` would leave it out as well.
         pa.array([line.text.encode(errors="ignore").decode() for line in found], pa.string()),
@@ -286,7 +280,6 @@ def _one_by_one(
         [line.source for line in found],
         pa.array([line.author.encode(errors="ignore").decode() for line in found], pa.string()),
     )
-    return lines, wrong
 
 
 def _filled(strings: pa.StringArray) -> pa.StringArray:

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.leftout import LeftOut
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import CodeArray, Document, TimeArray, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
@@ -63,6 +64,8 @@ READ_AGAIN = "read again"
 
 
 HEAR_SECONDS = 0.02
+_LOGGED = 5
+"""Lines left out that the log names."""
 
 
 class FeedbackChannel:
@@ -92,12 +95,14 @@ def blocks(
     start: Offset | None = None,
     wanted: Callable[[], int] | None = None,
     text: PooledText | None = None,
+    left_out: LeftOut | None = None,
 ) -> Iterator[TokenBlock]:
     """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
 
     start   the offset behind the last tick that was learnt; None reads from the beginning
     wanted  tokens wanted in the next tick; None takes the node's `block_tokens`
     text    the process that prepares it; None prepares it in this one
+    left_out  where lines are named that cannot be read
 
     A tick is one block, or one of each source where lines name theirs. Its last block alone has a
     place: what comes before it is learnt with it or not at all.
@@ -113,8 +118,8 @@ def blocks(
         growing = share.count > 1 and spec.node.growth > 0
         return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
 
-    yield from _again(_Cutter(spec, share, offset, allowed, text), spec, offset)
-    cutter = _Cutter(spec, share, offset, allowed, text)
+    yield from _again(_Cutter(spec, share, offset, allowed, text, LeftOut()), spec, offset)
+    cutter = _Cutter(spec, share, offset, allowed, text, left_out)
     for epoch in range(offset.epoch, share.epochs):
         if share.tokens is not None and read >= share.tokens:
             return
@@ -162,6 +167,7 @@ class _Cutter:
         offset: Offset,
         wanted: Callable[[], int],
         text: PooledText | None,
+        left_out: LeftOut | None,
     ) -> None:
         self.line = offset.line
         self.characters = offset.characters or FIRST_CHARACTERS
@@ -173,6 +179,7 @@ class _Cutter:
         self._pipeline = TextPipeline(_text_of(spec))
         self._text = text or self._pipeline
         self._undated = Path(share.path).stat().st_mtime
+        self._left_out = LeftOut() if left_out is None else left_out
 
     def plain(self, since: int = 0) -> Iterator[list[TokenBlock]]:
         """Ticks of plain text from line `since`: whole stretches, or parts where that is much.
@@ -181,7 +188,7 @@ class _Cutter:
         """
         texts: list[str] = []
         size, first, enough = 0, 0, self._enough()
-        for stretch in stretches(self.share):
+        for stretch in stretches(self.share, self._fault):
             rest = stretch.since(since)
             while rest.text:
                 whole = self.share.count < 3 and enough >= len(stretch.text)
@@ -225,8 +232,14 @@ class _Cutter:
         """Dated lines; with what had passed of their window where the learning rate follows it."""
         calendar = self.share.calendar
         if calendar is None or not self._falls or not self.share.window_characters:
-            return dated_columns(self.share, since)
-        return passing(self.share, calendar, since)
+            return dated_columns(self.share, since, self._fault)
+        return passing(self.share, calendar, since, self._fault)
+
+    def _fault(self, number: int, reason: str) -> None:
+        if self._left_out.count < _LOGGED:
+            path = self.share.path
+            logger.warning("%s:%d: %s The line is left out.", path, number + 1, reason)
+        self._left_out.add(document_key(self.share.source, number), reason.rstrip("."))
 
     def _enough(self) -> float:
         """Least characters of the next block."""
@@ -361,7 +374,7 @@ class PooledText:
         return self._runner.run(self._pool.block(documents, available))
 
     @property
-    def left_out(self) -> dict[str, str]:
+    def left_out(self) -> LeftOut:
         return self._pool.left_out
 
     def report(self) -> dict[str, Any]:
@@ -400,19 +413,22 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
     try:
         feedback = FeedbackChannel(queue, spec.node.block_tokens, stop)
         with text_process(spec) as text:
-            for block in blocks(spec, spec.corpus, feedback.start(), feedback.tokens, text):
-                queue.send_report(_figures(text))
+            left_out = LeftOut() if text is None else text.left_out
+            start, tokens = feedback.start(), feedback.tokens
+            for block in blocks(spec, spec.corpus, start, tokens, text, left_out):
+                queue.send_report(_figures(text, left_out))
                 if not _put(queue, block, stop):
                     return
+            queue.send_report(_figures(text, left_out))
     except (PeerLost, QueueClosed):
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)
     finally:
         queue.close(timeout=60.0)
 
 
-def _figures(text: PooledText | None) -> dict[str, object]:
+def _figures(text: PooledText | None, left_out: LeftOut) -> dict[str, object]:
     if text is None:
-        return {"reader_peak_memory_bytes": peak_memory()}
+        return {"reader_peak_memory_bytes": peak_memory(), "text": left_out.report()}
     peak = peak_memory() + sum(map(peak_memory, text.processes))
     return {"reader_peak_memory_bytes": peak, "text": text.report()}
 

@@ -57,7 +57,8 @@ def test_arrow_reads_what_is_read_line_by_line(
 ) -> None:
     stretch = CorpusStretch(2, "\n".join(lines) + "\n" * ends, 0.75, 0.5)
     quick = datedlines._by_arrow(stretch, 2 + since, zone)
-    slow, wrong = datedlines._one_by_one(stretch, 2 + since, zone)
+    wrong: dict[int, str] = {}
+    slow = datedlines._one_by_one(stretch, 2 + since, zone, wrong.__setitem__)
     if quick is None:
         return
     assert not wrong
@@ -94,7 +95,7 @@ def test_characters_of_windows_are_those_of_each_share(
     ]
     path.write_text("\n\nno date\n" + "\n".join(lines), encoding="utf-8")
     counted = WindowCharacters(3, Calendar(WindowUnit.MONTH))
-    for at, part in dated_stretches(CorpusShare(path=str(path)), report=False):
+    for at, part in dated_stretches(CorpusShare(path=str(path))):
         counted.add(at, part)
     for index, found in enumerate(counted.by_node()):
         expected: Counter[int] = Counter()

@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.leftout import LeftOut
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus import corpus
-from embedding.worker.corpus.corpus import Offset, open_corpus, stretches
+from embedding.worker.corpus.corpus import NOT_UTF8, Offset, open_corpus, stretches
 from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.corpus.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -121,9 +122,8 @@ def test_shares_of_a_long_file_are_alike(tmp_path: Path) -> None:
     assert max(parts) - min(parts) <= corpus.STRETCH_BYTES + 100
 
 
-def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dated_lines_carry_their_time_and_bad_ones_are_told(tmp_path: Path) -> None:
+    wrong: dict[int, str] = {}
     lines = [
         json.dumps({"date": "2020-02-01", "title": "제목", "content": "본문"}, ensure_ascii=False),
         "{broken",
@@ -136,29 +136,41 @@ def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
         '{"date": ' + 20_000 * "[",
     ]
     path = write(tmp_path / "c.jsonl", "\n".join(lines))
-    with caplog.at_level(logging.WARNING):
-        found = list(dated_lines(share(path)))
+    found = list(dated_lines(share(path), wrong.__setitem__))
     assert [(line.number, line.text) for line in found] == [(0, "제목\n본문"), (5, "둘째")]
     assert found[1].when - found[0].when == 86_400
-    assert [f"c.jsonl:{n}:" in caplog.text for n in (2, 3, 4, 5)] == [True, True, False, True]
-    assert [f"c.jsonl:{n}:" in caplog.text for n in (7, 8)] == [True, True]
-    assert "broken" not in caplog.text
+    assert list(wrong) == [1, 2, 4, 6, 7, 8]
+    assert "broken" not in "".join(wrong.values())
 
 
 def test_the_number_of_a_bad_line_is_right_beyond_the_first_stretch(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wrong: dict[int, str] = {}
     monkeypatch.setattr(corpus, "STRETCH_BYTES", 100)
     good = dated("2020-02-01")
     path = write(tmp_path / "c.jsonl", good * 10 + "[]\n" + good)
+    assert len(list(dated_lines(share(path), wrong.__setitem__))) == 11
+    assert list(wrong) == [10]
+
+
+def test_lines_that_are_left_out_are_named_counted_and_the_first_of_them_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "c.jsonl", (dated("2020-02-01") + "[]\n") * 8)
+    whole, left_out = share(path), LeftOut()
+    spec = NodeSpec(name="n0", server="", corpus=whole, text=PLAIN)
     with caplog.at_level(logging.WARNING):
-        assert len(list(dated_lines(share(path)))) == 11
-    assert "c.jsonl:11:" in caplog.text
+        found = list(blocks(spec, whole, left_out=left_out))
+    assert sum(len(block.keys) for block in found) == 8
+    assert [f"c.jsonl:{n}:" in caplog.text for n in (2, 4, 6, 8, 10, 12)] == [True] * 5 + [False]
+    assert left_out.count == 8
+    assert "a JSON object" in left_out["corpus#16"]
 
 
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 @pytest.mark.parametrize("at", [0, 1, 7, 39])
-def test_a_line_that_is_not_utf8_is_named(
+def test_a_line_that_is_not_utf8_is_named_and_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, at: int
 ) -> None:
     monkeypatch.setattr(corpus, "STRETCH_BYTES", 64)
@@ -167,8 +179,11 @@ def test_a_line_that_is_not_utf8_is_named(
     data = b"\n".join(lines)
     path = tmp_path / f"c.txt{suffix}"
     path.write_bytes(lzma.compress(data) if suffix else data)
-    with pytest.raises(InputError, match=f"line {at + 1} is not UTF-8 text; convert"):
-        list(stretches(share(path)))
+    faults: list[tuple[int, str]] = []
+    found = list(stretches(share(path), lambda number, why: faults.append((number, why))))
+    assert faults == [(at, NOT_UTF8)]
+    lines[at] = b""
+    assert "".join(each.text for each in found) == b"\n".join(lines).decode()
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:

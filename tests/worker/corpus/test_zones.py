@@ -28,7 +28,7 @@ def windows(path: Path, dates: list[str], zone: str, *, broken: bool) -> list[st
     share = CorpusShare(path=str(path), window=WindowUnit.DAY, timezone=zone)
     return [
         share.calendar.window(start).label
-        for lines in dated_columns(share, report=False)
+        for lines in dated_columns(share)
         for start, part in lines.by_window(share.calendar)
         for _ in part.when
     ]

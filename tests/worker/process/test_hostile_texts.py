@@ -48,6 +48,6 @@ def test_a_training_names_the_lines_that_it_left_out(tmp_path: Path, dated: bool
     named = {f"{corpus.name}:{line}": raised for line in (7, 24)} | {f"{corpus.name}:23": killed}
     assert (result["given_up"], result["left_out"]) == (3, named)
     assert result["tokens_trained"] == 37 * 4
-    assert "3 texts could not be prepared and were left out: " in done.stderr
+    assert "3 texts could not be read and were left out: " in done.stderr
     assert all(f"{place} ({why})" in done.stderr for place, why in named.items())
     assert "하나" not in done.stderr

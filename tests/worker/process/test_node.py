@@ -146,7 +146,7 @@ def test_a_training_that_explodes_is_told_with_the_setting_to_change(
     assert not isinstance(caught.value, PlatformError)
 
 
-def test_a_corpus_that_is_not_utf8_is_told_with_its_line(
+def test_a_line_that_is_not_utf8_is_left_out_alone_and_named(
     server: ParameterServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "c.txt"
@@ -154,11 +154,9 @@ def test_a_corpus_that_is_not_utf8_is_told_with_its_line(
     lines = path.read_bytes().split(b"\n")
     lines[4_711] = "옛 글자".encode("cp949")
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(YeoronError) as caught:
-        run_node(spec(server, corpus=share), lambda: False)
-    said = f"{path}: line 4712 is not UTF-8 text; convert the file to UTF-8."
-    assert str(caught.value) == said
-    assert not isinstance(caught.value, PlatformError)
+    run_node(spec(server, corpus=share), lambda: False)
+    told = server.status()["nodes"]["n0"]["report"]["text"]
+    assert told == {"given_up": 1, "left_out": {"corpus#4712": "not UTF-8 text"}}
 
 
 @pytest.mark.parametrize("victim", ["crawler", "gradient"])
