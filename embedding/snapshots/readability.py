@@ -7,6 +7,7 @@ to move is the model leaving its start. Figures, kept with each snapshot:
     first_axis        part of the energy of their unit vectors on one axis, not centred: s₁² / Σ s²
     words_read        running count of all words
     held_out          loss of held-out pairs in nats (worker/learning), and what it is of a model
+    loss              where nothing is held out: of the text that was learnt last
     held_out_untrained, held_out_unigram   without any training: (1 + k)·ln 2, and of one that knows
                       how frequent words are and no more: ln(1 + k) + k·ln(1 + 1/k), k noise words
 """
@@ -26,6 +27,9 @@ _COLLAPSED = 0.6
 LEARNT = 0.97
 """Held-out loss as a part of that of a model which knows frequencies alone, above which a model
 has learnt no more than these."""
+_LEARNT_WELL = 0.85
+"""The same, below which vectors say something though they point one way: what all have in common
+is taken off them. A pass over millions of words of plain text leaves them so."""
 USUAL_WORDS = 50_000
 """Words that a model has to read, as a rule of thumb, before its vectors can be read."""
 
@@ -69,11 +73,14 @@ def unreadable(figures: Mapping[str, float]) -> str | None:
     """
     reasons = []
     cosine, axis = figures.get("mean_cosine", 0.0), figures.get("first_axis", 0.0)
-    if max(cosine, axis) > _COLLAPSED:
-        reasons.append(f"its vectors point nearly the same way (mean cosine {cosine:.2f})")
     held, unigram = figures.get("held_out"), figures.get("held_out_unigram")
-    if held is not None and unigram is not None and held > LEARNT * unigram:
-        reasons.append("it predicts held-out text no better than word frequencies do")
+    loss = figures.get("loss") if held is None else held
+    part = None if loss is None or unigram is None else loss / unigram
+    if max(cosine, axis) > _COLLAPSED and (part is None or part > _LEARNT_WELL):
+        reasons.append(f"its vectors point nearly the same way (mean cosine {cosine:.2f})")
+    if part is not None and part > LEARNT:
+        which = "the text that it learns" if held is None else "held-out text"
+        reasons.append(f"it predicts {which} no better than word frequencies do")
     read = figures.get("words_read")
     too_few = read is not None and "mean_cosine" not in figures and held is None
     if too_few:
@@ -89,7 +96,9 @@ def unreadable(figures: Mapping[str, float]) -> str | None:
     elif too_few:
         wanted = "text with more different words is needed"
     else:
-        wanted = "its text has to be rehearsed longer (node.rehearsal_passes)"
+        wanted = (
+            "its text has to be learnt more often (node.rehearsal_passes; plain text: --epochs)"
+        )
     return f"the model cannot be read yet: {' and '.join(reasons)}; {wanted}."
 
 

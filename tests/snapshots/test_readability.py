@@ -63,3 +63,22 @@ def test_what_all_have_in_common_is_taken_out_of_directions() -> None:
     assert not directions_of(np.zeros((1, 40), np.float32), centre_of(common)).any()
     # Of a few words nothing is taken out: their mean would be the words themselves.
     assert not centre_of(common[:20]).any()
+
+
+def test_plain_text_is_judged_by_the_loss_of_what_was_learnt_last() -> None:
+    unigram = reference_losses(5)[1]
+    figures = {"mean_cosine": 0.02, "words_read": 151_155.0, "held_out_unigram": unigram}
+    why = unreadable({**figures, "loss": 4.158})
+    assert why is not None
+    assert "it predicts the text that it learns no better than word frequencies do" in why
+    assert "--epochs" in why
+    assert unreadable({**figures, "loss": 2.3}) is None
+
+
+def test_vectors_of_one_direction_can_be_read_where_the_model_has_learnt_well() -> None:
+    """As after one pass over millions of words: what all have in common is taken off."""
+    unigram = reference_losses(5)[1]
+    figures = {"mean_cosine": 0.62, "words_read": 12e6, "held_out_unigram": unigram}
+    assert unreadable({**figures, "loss": 2.0}) is None
+    assert unreadable({**figures, "loss": 2.5}) is not None
+    assert unreadable(figures) is not None

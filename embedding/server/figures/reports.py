@@ -37,21 +37,27 @@ def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
 
 
 def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Figures of held-out text by name, the mean over the nodes that report them; else empty.
+    """Figures of held-out text by name, the mean over the nodes that report them; of plain text,
+    of which nothing is held out, the loss of what was learnt last.
 
     Of a corpus those of the last window that was rehearsed to the end: the next one is under way.
     """
     names = {
         "held_out": "held_out_loss",
+        "loss": "loss",
         "held_out_untrained": "held_out_untrained",
         "held_out_unigram": "held_out_unigram",
     }
-    rehearsed = (report.get("rehearsed") or report.get("rehearsal") for report in reports)
-    figures = (each for each in rehearsed if isinstance(each, dict))
+    figures = []
+    for report in reports:
+        rehearsed = report.get("rehearsed") or report.get("rehearsal")
+        if isinstance(rehearsed, dict):
+            plain = {"loss": report.get("loss")} if rehearsed.get("plain") else {}
+            figures.append(rehearsed | plain)
     found = _means(
         ((name, each.get(key)) for each in figures for name, key in names.items()), below=1e6
     )
-    return found if "held_out" in found else {}
+    return found if {"held_out", "loss"} & set(found) else {}
 
 
 def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:

@@ -23,9 +23,13 @@ class Rehearsals:
     """A Convergence that several threads use, and the turns that a stream leaves to it.
 
     share  of a core that the rehearsals of a stream may take; 0: none are made
+    plain  its text has no windows, and its pairs have noise words: its loss says what was learnt
     """
 
-    def __init__(self, convergence: Convergence, *, share: float, negative: int) -> None:
+    def __init__(
+        self, convergence: Convergence, *, share: float, negative: int, plain: bool = False
+    ) -> None:
+        self._plain = plain
         self._state = convergence
         self._share = share
         self._untrained, self._unigram = reference_losses(negative)
@@ -100,6 +104,7 @@ class Rehearsals:
                 "unconverged": state.unconverged,
                 "converged": state.converged,
                 "tokens": state.rehearsed,
+                "plain": self._plain,
                 "held_out_loss": state.loss,
                 "held_out_untrained": self._untrained,
                 "held_out_unigram": self._unigram,
@@ -117,7 +122,8 @@ def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     tick = 8 * spec.node.block_tokens if corpus is not None else 16_384
     negative = spec.model.negative
     convergence = Convergence(passes, tick, reference_losses(negative)[1])
-    return Rehearsals(convergence, share=spec.node.rehearsal_share, negative=negative)
+    plain = not windows and spec.model.traits.draws_noise
+    return Rehearsals(convergence, share=spec.node.rehearsal_share, negative=negative, plain=plain)
 
 
 MOST_REFUSALS = 3
