@@ -304,14 +304,14 @@ class _Cutter:
                 for key, text, when, author in zip(keys, *columns, strict=True)
             ]
             block = self._text.block(documents, [time.time()] * len(lines))
-            return self._dealt(replace(block, passed=lines.passed))
+            return self._with_units(replace(block, passed=lines.passed))
         coded, ends = code_documents(lines.texts, self._config, self._pipeline.words)
         block = self._coded(source, coded, ends, lines.when, keys)
         if pc.any(pc.greater(pc.binary_length(lines.authors), 0)).as_py():
             block = replace(block, voices=voices(source, lines.authors.to_pylist(), keys))
-        return self._dealt(replace(block, passed=lines.passed))
+        return self._with_units(replace(block, passed=lines.passed))
 
-    def _dealt(self, block: TokenBlock) -> TokenBlock:
+    def _with_units(self, block: TokenBlock) -> TokenBlock:
         """With lines that are in one unit together known by the same number."""
         many = self.share.unit_lines
         return block if many == 1 else replace(block, contents=line_units(block.keys, many))
