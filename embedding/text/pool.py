@@ -191,8 +191,8 @@ class TextPool(ChildPool):
     def report(self) -> dict[str, Any]:
         """See `TextPipeline.report`; counters of all processes added up, shares averaged."""
         reports = list(self._reports.values())
-        told = self.left_out.report()
-        return {**merged(reports), **told} if reports or self.left_out else {}
+        failures = self.left_out.report()
+        return {**merged(reports), **failures} if reports or self.left_out else {}
 
 
 _SLOW = "it took more than"
