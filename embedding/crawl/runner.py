@@ -462,6 +462,10 @@ class SourceRunner:
     async def _publication(self, key: str, now: datetime, *candidates: Publication) -> Publication:
         """See `Services.publication`; what has no date is given up, and counted."""
         found = self._services.publication(self.source, now, *candidates)
+        if found.at is None and any(one.at for one in candidates):
+            # A busy crawler's replay clock may be behind: then what is played seems yet to come.
+            await self._services.replay.first()
+            found = self._services.publication(self.source, datetime.now(UTC), *candidates)
         if found.at is None:
             self.counters.failed("undated", f"{key}: no date that can be read.")
             await self._patience.ask(self._frontier.fail, key, time.time(), "undated")

@@ -161,3 +161,24 @@ def test_the_most_trusted_of_several_times_counts_unless_it_is_yet_to_come(
     assert counts(None) == listed
     assert counts(now + timedelta(days=40)) == listed
     assert counts(None, Publication()) is None
+
+
+async def test_what_is_played_is_not_yet_to_come_because_the_clock_was_read_long_ago(
+    site: Any, quick: Any, reply: Any, frontier: Frontier
+) -> None:
+    """A busy crawler reads the clock of the played web late; the web has gone on meanwhile."""
+    early, played = (datetime(2021, 4, day, tzinfo=UTC).timestamp() for day in (1, 20))
+    asked: list[float] = []
+
+    async def clock(_path: str, _headers: dict[str, str], writer: Any) -> None:
+        asked.append(early if len(asked) < 2 else played)
+        writer.write(reply(json.dumps({"knots": [[asked[-1], 0.0]]})))
+
+    row = '<li><a href="{0}">글</a><span class="when">2021-04-20</span></li>'
+    source = listing(site, reply, row, items="li", time=".when")
+    site.answers["/clock.json"] = clock
+    config = quick(site.host, replay_clock_url=f"{site.base}/clock.json", replay_clock_every=3600.0)
+    crawler = Crawler([source], config, frontier)
+    found = await crawl(crawler, lambda found: len(found) == len(PATHS) or settled(crawler))
+    assert len(found) == len(PATHS)
+    assert crawler.report()["s"]["errors"] == {}
