@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from embedding.training.survey import CorpusSurvey, surveyed
 from embedding.worker.corpus.corpus import (
     NOT_UTF8,
     CorpusStretch,
-    Fault,
     dated_line,
     stretches,
 )
@@ -246,12 +244,13 @@ def check_corpus(request: TrainRequest) -> CorpusSurvey:
         raise InputError(f"{path}: a folder; a text or JSONL file (plain or .xz) is expected.")
     wrong: list[int] = []
     try:
-        first = next(_stretches(path, lambda number, _: wrong.append(number)), None)
+        share = CorpusShare(path=str(path))
+        first = next(stretches(share, lambda number, _: wrong.append(number)), None)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
     if first is not None and len(wrong) > _MOST_WRONG * first.end:
         raise InputError(
-            f"{path}: line {wrong[0] + 1} is {NOT_UTF8[:-1]}, and {len(wrong):,} of the first "
+            f"{path}: line {wrong[0] + 1} is {NOT_UTF8}, and {len(wrong):,} of the first "
             f"{first.end:,} are not; convert the file to UTF-8."
         )
     # What is blank so far may go on with words.
@@ -272,10 +271,6 @@ def _check_text(request: TrainRequest, first: CorpusStretch) -> None:
             f"{path}: its first line is JSON with a date and a text, and a file of this name is "
             "read as plain text; name it with .jsonl at the end (or .jsonl.xz)."
         )
-
-
-def _stretches(path: Path, fault: Fault) -> Iterator[CorpusStretch]:
-    return stretches(CorpusShare(path=str(path)), fault)
 
 
 def _check_has_dates(path: Path, first: CorpusStretch) -> None:

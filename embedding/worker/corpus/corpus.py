@@ -28,7 +28,7 @@ MOST_NAME = 80
 """Characters of a source's name, at most, as in sources.toml."""
 Fault = Callable[[int, str], None]
 """Is told the number (0, 1, …) of a line that is left out, and why."""
-NOT_UTF8 = "not UTF-8 text."
+NOT_UTF8 = "not UTF-8 text"
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

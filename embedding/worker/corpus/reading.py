@@ -236,10 +236,11 @@ class _Cutter:
         return passing(self.share, calendar, since, self._fault)
 
     def _fault(self, number: int, reason: str) -> None:
+        reason = reason.rstrip(".")
         if self._left_out.count < _LOGGED:
             path = self.share.path
-            logger.warning("%s:%d: %s The line is left out.", path, number + 1, reason)
-        self._left_out.add(document_key(self.share.source, number), reason.rstrip("."))
+            logger.warning("%s:%d: %s. The line is left out.", path, number + 1, reason)
+        self._left_out.add(document_key(self.share.source, number), reason)
 
     def _enough(self) -> float:
         """Least characters of the next block."""
