@@ -30,7 +30,7 @@ _FORMAT = 1
 """Version of that file; one without it is of before it was kept."""
 _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
-_LATER: dict[str, dict[str, Any]] = {"server": {"timezone": "UTC"}}
+_LATER: dict[str, Any] = {"server": {"timezone": "UTC"}, "unit_lines": 1}
 """Settings that came later, with what a training that does not name them had."""
 _GONE = (("trainer", "numba"),)
 """Settings that are gone, with the value that is the only one now."""
@@ -119,7 +119,11 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
     stored = without_removed(TrainRequest, found["request"]).items()
     before = {name: value for name, value in stored if (name, value) not in _GONE}
-    before |= {name: {**_LATER[name], **before[name]} for name in _LATER.keys() & before.keys()}
+    for name, value in _LATER.items():
+        if isinstance(value, dict):
+            before[name] = {**value, **before[name]}
+        else:
+            before.setdefault(name, value)
     for name in sorted({*marks, *before}):
         was, now = before.get(name), marks.get(name)
         if was != now:
