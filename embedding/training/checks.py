@@ -274,12 +274,19 @@ def _check_text(request: TrainRequest, first: CorpusStretch) -> None:
 
 
 def _check_has_dates(path: Path, first: CorpusStretch) -> None:
-    lines = [line for line in first.text.split("\n") if line.strip()][:TRIED_LINES]
-    if not any(_is_dated(line) for line in lines):
-        raise InputError(
-            f'{path}: no line among the first {len(lines)} has a date; {{"date": "2020-02-03", '
-            '"text": "…"} on each line is expected.'
-        )
+    numbered = enumerate(first.text.split("\n"), first.first + 1)
+    lines = [(number, line) for number, line in numbered if line.strip()][:TRIED_LINES]
+    why = ""
+    for number, line in lines:
+        try:
+            dated_line(number - 1, line, 0.0)
+            return
+        except InputError as error:
+            why = why or f"line {number}: {error}"
+    raise InputError(
+        f'{path}: no line among the first {len(lines)} has a date and a text, {{"date": '
+        f'"2020-02-03", "text": "…"}}; {why}'
+    )
 
 
 def _is_dated(line: str) -> bool:

@@ -14,8 +14,7 @@ import numpy as np
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Calendar
 from embedding.training.request import TrainRequest
-from embedding.worker.corpus.corpus import named_source
-from embedding.worker.corpus.datedlines import DatedLines, dated_stretches, listed
+from embedding.worker.corpus.datedlines import DatedLines, dated_stretches
 from embedding.worker.spec import CorpusShare
 
 logger = logging.getLogger(__name__)
@@ -65,16 +64,10 @@ class SourceCounter:
         self._passed_over = False
 
     def add(self, lines: DatedLines) -> None:
-        """Count lines; raises InputError naming the line when what it names is no source."""
+        """Count lines."""
         if not self._most or not lines.name_sources:
             return
-        for at, source in enumerate(listed(lines.sources)):
-            try:
-                name = named_source(source)
-            except InputError as error:
-                raise InputError(
-                    f"{self._corpus}: line {lines.numbers[at] + 1}: {error}"
-                ) from error
+        for at, name in enumerate(lines.sources.to_pylist()):
             if not name:
                 continue
             if name in self._characters or len(self._characters) < COUNTED:

@@ -35,7 +35,6 @@ FILES = {
     "zones.jsonl": (
         DATED.replace("-03", "-03T00:00:00+00:00") + DATED.replace("-03", "-03T05:00:00+09:00")
     ).encode(),
-    "numbered.jsonl": (DATED + DATED.replace("}", ', "source": 7}')).encode(),
     "long.jsonl": DATED.replace("}", f', "source": "{"a" * 81}"}}').encode(),
     "bell.jsonl": DATED.replace("}", ', "source": "a\\u0007"}').encode(),
     "unsorted.jsonl": (DATED + DATED.replace("-02-", "-01-")).encode(),
@@ -78,7 +77,6 @@ def no_server(*_: object) -> None:
         ("hours.jsonl --dated --window hour", ["line 2", "T07:05:00Z", "T08:30:00Z", "sort"]),
         ("basic.jsonl --dated --window month", ["line 2", "2020-01-03", "2020-02-03", "sort"]),
         ("zones.jsonl --dated --window day", ["line 2", "2020-02-02T20:00:00Z", "2020-02-03"]),
-        ("numbered.jsonl --dated --window day", ["numbered.jsonl", "line 2", "source", "80"]),
         ("long.jsonl --dated --window day", ["line 1", "source", "at most 80 characters"]),
         ("bell.jsonl --dated --window day", ["line 1", "source", "without control characters"]),
         ("dated.jsonl --dated --window day --sources -1", ["sources", "-1"]),

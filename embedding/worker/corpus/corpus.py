@@ -90,7 +90,7 @@ class CorpusLine:
 
     when    Unix seconds
     done    share of the reading that is done with it
-    source  what it says of its source, as it stands there: see `named_source`
+    source  name of its source, "" where it names none
     author  who wrote it, "" where it does not say
     """
 
@@ -98,7 +98,7 @@ class CorpusLine:
     text: str
     when: float
     done: float
-    source: object = None
+    source: str = ""
     author: str = ""
 
 
@@ -190,23 +190,30 @@ def dated_line(number: int, text: str, done: float, zone: tzinfo = UTC) -> Corpu
     title, author = record.get("title"), record.get("author")
     text = f"{title}\n{body}" if title else body
     who = author if isinstance(author, str) else ""
-    return CorpusLine(number, text, when, done, record.get("source"), who)
+    return CorpusLine(number, text, when, done, _source_of(record), who)
 
 
-def named_source(source: object) -> str:
-    """The name in what a line says of its source, "" for None; InputError for what is no name."""
-    name = "" if source is None else source
-    if not isinstance(name, str):
+def _source_of(record: Mapping[str, object]) -> str:
+    """The name of a line's source, "" for none; a number is a name, too."""
+    source = record.get("source")
+    if source is None:
+        return ""
+    if isinstance(source, bool) or not isinstance(source, str | int):
         raise InputError(
             f'"source" is no text; a name of at most {MOST_NAME} characters is accepted, or none.'
         )
-    name = name.strip()
-    if len(name) > MOST_NAME or _UNFIT.search(name):
+    name = str(source).strip()
+    if not fits_source(name):
         raise InputError(
             f'"source" {name[:40]!r}: a name of at most {MOST_NAME} characters without control '
             "characters is accepted, or none."
         )
     return name
+
+
+def fits_source(name: str) -> bool:
+    """Whether it can be the name of a source."""
+    return len(name) <= MOST_NAME and not _UNFIT.search(name)
 
 
 def _when(value: Any, zone: tzinfo) -> float | None:

@@ -27,6 +27,7 @@ from embedding.worker.corpus.corpus import (
     CorpusStretch,
     Fault,
     dated_line,
+    fits_source,
     stretches,
     unsaid,
 )
@@ -50,7 +51,7 @@ class DatedLines:
     lengths  int64 [n], characters of each text
     when     float64 [n], Unix seconds
     done     float64 [n], share of the reading that is done with each
-    sources  Arrow strings [n] where each names a source or none; else what they say, as it stands
+    sources  Arrow strings [n], names without blanks around them; "" where a line names none
     authors  Arrow strings [n], "" or null where a line does not say who wrote it
     passed   float64 [n], share of its window's text that comes before the middle of each; empty
              where nobody asks
@@ -61,7 +62,7 @@ class DatedLines:
     lengths: IntArray
     when: TimeArray
     done: TimeArray
-    sources: pa.StringArray | Sequence[object]
+    sources: pa.StringArray
     authors: pa.StringArray
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
 
@@ -73,11 +74,8 @@ class DatedLines:
 
     @property
     def name_sources(self) -> bool:
-        """Whether any of them says something of its source."""
-        sources = self.sources
-        if isinstance(sources, pa.StringArray):
-            return bool(sources.null_count < len(sources))
-        return any(source is not None for source in sources)
+        """Whether any of them names its source."""
+        return bool(pc.any(pc.not_equal(self.sources, "")).as_py())
 
     def take(self, at: IntArray) -> DatedLines:
         """Those at places int64 [m]."""
@@ -85,9 +83,7 @@ class DatedLines:
         def taken(column: Any) -> Any:
             if isinstance(column, pa.StringArray):
                 return column.take(pa.array(at))
-            if isinstance(column, np.ndarray):
-                return column[at] if len(column) else column
-            return [column[i] for i in at.tolist()]
+            return column[at] if len(column) else column
 
         return DatedLines(*map(taken, vars(self).values()))
 
@@ -100,9 +96,7 @@ class DatedLines:
         def behind(columns: Sequence[Any]) -> Any:
             if all(isinstance(column, pa.StringArray) for column in columns):
                 return pa.concat_arrays(columns)
-            if isinstance(columns[0], np.ndarray):
-                return np.concatenate(columns)
-            return [source for column in columns for source in listed(column)]
+            return np.concatenate(columns)
 
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return cls(*map(behind, columns))
@@ -163,7 +157,7 @@ def dated_lines(share: CorpusShare, fault: Fault = unsaid) -> Iterator[CorpusLin
     for lines in dated_columns(share, fault=fault):
         numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
         yield from map(
-            CorpusLine, numbers, lines.texts.to_pylist(), when, done, listed(lines.sources)
+            CorpusLine, numbers, lines.texts.to_pylist(), when, done, lines.sources.to_pylist()
         )
 
 
@@ -241,7 +235,8 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
     if column["content"].null_count < len(table):
         body = pc.coalesce(_filled(column["content"]), body)
     when = _times(column["date"], zone)
-    if body.null_count or when is None:
+    sources = pc.utf8_trim_whitespace(pc.fill_null(column["source"], ""))
+    if body.null_count or when is None or not all(map(fits_source, sources.unique().to_pylist())):
         return None
     texts = body
     if title.null_count < len(title):
@@ -253,7 +248,7 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
         pc.utf8_length(texts).to_numpy().astype(np.int64),
         when,
         _shares(stretch, np.cumsum(sizes)[places]),
-        column["source"],
+        sources,
         column["author"],
     )
     return found[int(np.searchsorted(found.numbers, since)) :]
@@ -277,7 +272,7 @@ def _one_by_one(stretch: CorpusStretch, since: int, zone: tzinfo, fault: Fault) 
         np.fromiter((len(line.text) for line in found), np.int64),
         np.fromiter((line.when for line in found), np.float64),
         np.fromiter((line.done for line in found), np.float64),
-        [line.source for line in found],
+        pa.array([line.source for line in found], pa.string()),
         pa.array([line.author.encode(errors="ignore").decode() for line in found], pa.string()),
     )
 
@@ -308,8 +303,3 @@ def _shares(stretch: CorpusStretch, at: IntArray) -> TimeArray:
     whole = len(stretch.text)
     shares = stretch.begun + (stretch.done - stretch.begun) * at / max(whole, 1)
     return np.where(at < whole, shares, stretch.done)
-
-
-def listed(sources: Any) -> list[object]:
-    """What each line says of its source."""
-    return sources.to_pylist() if isinstance(sources, pa.StringArray) else list(sources)

@@ -38,14 +38,12 @@ from embedding.worker.corpus.corpus import (
     Offset,
     document_key,
     line_units,
-    named_source,
     stretches,
 )
 from embedding.worker.corpus.datedlines import (
     DatedLines,
     columns_before,
     dated_columns,
-    listed,
     passing,
     remembered_from,
 )
@@ -287,13 +285,13 @@ class _Cutter:
         if not self.share.sources or not lines.name_sources:
             return [(self.share.source, lines)]
         groups: dict[str, list[int]] = {}
-        for at, named in enumerate(listed(lines.sources)):
+        for at, named in enumerate(lines.sources.to_pylist()):
             groups.setdefault(self._source(named), []).append(at)
         return [(name, lines.take(np.asarray(at, np.int64))) for name, at in groups.items()]
 
-    def _source(self, named: object) -> str:
-        """The name under which the words of a line are counted that says this of its source."""
-        share, name = self.share, named_source(named)
+    def _source(self, name: str) -> str:
+        """The name under which the words of a line are counted that names this source."""
+        share = self.share
         return name if name in share.sources else share.rest if name else share.source
 
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
