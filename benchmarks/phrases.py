@@ -48,7 +48,6 @@ from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
 from embedding.trends.material import gather
-from embedding.worker.corpus.corpus import named_source
 from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 from yeoron_bench.results import ended, facts, keep
@@ -106,7 +105,7 @@ def texts(path: Path, config: TextConfig) -> tuple[list[Text], Cost]:
     for line in dated_lines(CorpusShare(path=str(path))):
         clean = mask(normalise(line.text)).text
         passages = [each for each in kiwi.passages(split_sentences(clean)) if each.words]
-        found.append(Text(line.when, named_source(line.source) or "corpus", passages))
+        found.append(Text(line.when, line.source or "corpus", passages))
     words = sum(len(p.words) for text in found for p in text.passages)
     return found, Cost(time.process_time() - began, words)
 
