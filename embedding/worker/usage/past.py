@@ -187,13 +187,16 @@ def _with_rows(part: PastDocuments, codes: IntArray, rows: CodeArray) -> PastDoc
     return replace(part, ids=ids)
 
 
-def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:
+def of_busiest(voices: IntArray, numbers: IntArray, share: float) -> npt.NDArray[np.bool_]:
     """bool [d]: the documents of those authors who wrote most, a `share` of all known ones.
 
-    An author of a single document is never one of them.
+    An author of a single document is never one of them. Of authors who wrote equally much, the
+    numbers of their documents decide: a voice is drawn anew whenever a crawl starts.
     """
-    known, documents = np.unique(voices[voices >= 0], return_counts=True)
-    order = np.argsort(-documents, kind="stable")[: int(np.ceil(share * len(known)))]
+    by_number = np.argsort(numbers, kind="stable")
+    by_number = by_number[voices[by_number] >= 0]
+    known, first, documents = np.unique(voices[by_number], return_index=True, return_counts=True)
+    order = np.lexsort((first, -documents))[: int(np.ceil(share * len(known)))]
     found: npt.NDArray[np.bool_] = np.isin(voices, known[order[documents[order] > 1]])
     return found
 

@@ -149,7 +149,8 @@ class UsageReader:
         # The documents of the window stand behind all others.
         busiest = np.zeros(len(whole.units), dtype=bool)
         window_begin = sum(len(stretch.units) for time, stretch in text.read if time != 1)
-        busiest[window_begin:] = of_busiest(whole.voices[window_begin:], BUSIEST_SHARE)
+        latest = slice(window_begin, None)
+        busiest[latest] = of_busiest(whole.voices[latest], whole.numbers[latest], BUSIEST_SHARE)
         first = 0
         for time, stretch in text.read:
             stop = first + len(stretch.units)

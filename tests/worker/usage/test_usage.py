@@ -189,11 +189,23 @@ def test_what_the_busiest_authors_wrote_in_the_window_is_sent_once_more():
 
 
 def test_where_nobody_writes_twice_nobody_is_busiest():
-    assert not of_busiest(np.array([4, 5, 6, -1, -1]), 0.5).any()
-    assert of_busiest(np.array([4, 5, 4, -1, -1]), 0.01).tolist() == [True, False, True] + 2 * [
-        False
-    ]
-    assert not of_busiest(np.empty(0, np.int64), 0.01).any()
+    numbers = np.arange(5)
+    assert not of_busiest(np.array([4, 5, 6, -1, -1]), numbers, 0.5).any()
+    assert of_busiest(np.array([4, 5, 4, -1, -1]), numbers, 0.01).tolist() == [
+        True,
+        False,
+        True,
+    ] + 2 * [False]
+    assert not of_busiest(np.empty(0, np.int64), np.empty(0, np.int64), 0.01).any()
+
+
+def test_who_is_busiest_does_not_hang_on_how_authors_are_called():
+    """A crawl draws their names anew each time it starts."""
+    dice = np.random.default_rng(3)
+    authors, numbers = dice.integers(0, 12, 40), dice.permutation(40)
+    found = {tuple(of_busiest(dice.permutation(12)[authors], numbers, 0.2)) for _ in range(20)}
+    assert len(found) == 1
+    assert 0 < sum(found.pop()) < 40
 
 
 def test_documents_are_spread_over_units():
