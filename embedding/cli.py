@@ -75,7 +75,7 @@ app = typer.Typer(
     help="**Yeoron** (여론): see public opinion move in text.",
 )
 
-GC_THRESHOLD = 50_000
+GC_THRESHOLD = 250_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
 _REMOVED = {"--trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +22,23 @@ import platformdirs
 from numba.core import config as numba_config
 from numba.core.caching import UserProvidedCacheLocator
 from numba.extending import intrinsic
+
+_BLAS = "scipy.linalg.cython_blas"
+
+
+def _spare_blas() -> None:
+    """Have numba look for SciPy's BLAS now, and find none: no kernel calls it.
+
+    It would look when it loads the first kernel; that takes as long to import as numba itself.
+    """
+    if _BLAS not in sys.modules:
+        sys.modules[_BLAS] = None  # type: ignore[assignment]
+        from numba.np import arraymath  # noqa: F401
+
+        del sys.modules[_BLAS]
+
+
+_spare_blas()
 
 # Reassociation and contraction only: NaN and infinity keep their meaning.
 MATH = {"reassoc", "contract", "arcp", "nsz"}

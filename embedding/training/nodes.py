@@ -1,23 +1,20 @@
-"""The nodes of a training on a Dask cluster within this process, watched until all have ended.
+"""The nodes of a training, watched until all have ended.
 
-The cluster's workers are threads: a node's work is done by the two processes that it starts, and a
-worker process between them and this one would only cost its start.
+Each has a thread here, which starts the two processes that do its work and sees them through.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
-from embedding.nodetask import node_task
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.training.survey import CorpusSurvey
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
@@ -108,15 +105,6 @@ def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[s
 _POLL_SECONDS = 0.05
 _SHOW_SECONDS = 0.5
 _END_SECONDS = 30.0
-QUIET = {
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "500ms",
-    "distributed.admin.system-monitor.interval": "5s",
-    "distributed.scheduler.preload": ["embedding.kernel.dask_pages"],
-    "distributed.worker.preload": ["embedding.kernel.dask_pages"],
-}
-"""The cluster does not watch its threads: it would do so a hundred times a second, in the process
-that is the parameter server. Its HTTP servers answer to names of this machine only."""
 
 
 def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> list[NodeSpec]:
@@ -148,42 +136,6 @@ def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> li
     ]
 
 
-@contextmanager
-def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
-    """A client of a new cluster with a worker for each node."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    # A connection that ends with the cluster is no news, also when its end is heard afterwards.
-    logging.getLogger("distributed.batched").setLevel(logging.CRITICAL)
-    with (
-        dask.config.set(QUIET),
-        LocalCluster(
-            n_workers=nodes,
-            threads_per_worker=1,
-            processes=False,
-            # Within this process: no socket on which anybody could tell it what to unpickle.
-            protocol="inproc://",
-            dashboard_address="127.0.0.1:0",
-            worker_class=_worker,
-            scheduler_kwargs={"dashboard": False},
-            resources={"node": 1},
-            memory_limit=None,
-            local_directory=str(folder),
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-def _worker(*arguments: Any, **options: Any) -> Any:
-    """A worker whose HTTP server, which each has, is on loopback."""
-    from distributed import Worker
-
-    return Worker(*arguments, **{**options, "dashboard_address": "127.0.0.1:0"})
-
-
 class Run:
     """The nodes at work.
 
@@ -194,7 +146,6 @@ class Run:
         self,
         request: TrainRequest,
         server: ParameterServer,
-        client: Any,
         placement: Placement,
         specs: Sequence[NodeSpec],
     ) -> None:
@@ -202,9 +153,9 @@ class Run:
         self._specs = specs
         self._placement = placement
         self._server = server
-        self._client = client
-        self._ended = threading.Event()
-        self._futures: list[Any] = []
+        self._stop, self._ended = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._failed: list[Exception] = []
         self._stopwatch = NodeStopwatch(server)
 
     def finish(self, total: int | None, progress: Progress) -> float:
@@ -243,37 +194,31 @@ class Run:
             self._server.state.report(spec.name, {"sources": {spec.corpus.source: {"pending": 1}}})
 
     def _start(self, spec: NodeSpec) -> None:
-        future = self._client.submit(
-            node_task,
-            spec.model_dump_json(),
-            TRAINING_POOL,
-            key=spec.name,
-            resources={"node": 1},
-            pure=False,
-        )
-        future.add_done_callback(lambda _: self._ended.set())
-        self._futures.append(future)
+        thread = threading.Thread(target=self._work, args=[spec], name=spec.name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _work(self, spec: NodeSpec) -> None:
+        try:
+            run_node(spec, self._stop.is_set)
+        except Exception as error:  # noqa: BLE001 - `_over` raises it
+            self._failed.append(error)
+        finally:
+            self._ended.set()
 
     def _over(self) -> bool:
         """Whether all have ended; raises the error of one that failed."""
         self._ended.clear()
-        for future in self._futures:
-            if future.status == "error":
-                raise _stated(future.exception())
-        return all(future.done() for future in self._futures)
+        if self._failed:
+            raise _stated(self._failed[0])
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _end(self) -> None:
         """Tell nodes that still run to stop, and wait for their processes to be gone."""
-        from distributed import Event
-
-        if all(future.done() for future in self._futures):
-            return
-        Event(f"{TRAINING_POOL}-stop", client=self._client).set()
+        self._stop.set()
         deadline = time.monotonic() + _END_SECONDS
-        while not all(future.done() for future in self._futures):
-            if time.monotonic() > deadline:
-                return
-            time.sleep(_POLL_SECONDS)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class NodeStopwatch:

@@ -1,4 +1,4 @@
-"""A training under way: a parameter server and a Dask cluster in this process, each node's two
+"""A training under way: a parameter server and its nodes' threads in this process, each node's two
 processes beside it, a snapshot at the end (or one a window, for a dated corpus).
 """
 
@@ -24,7 +24,7 @@ from embedding.server.figures.reports import total
 from embedding.server.parts import SERVER_PARTS
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
-from embedding.training.nodes import Run, local_cluster, node_specs, placed
+from embedding.training.nodes import Run, node_specs, placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
 from embedding.training.resume import TrainingResume
 from embedding.training.survey import CorpusSurvey
@@ -52,8 +52,6 @@ def train(
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
         _server(request, store, resume, Path(rows)) as server,
         placed(request, server.location) as placement,
-        tempfile.TemporaryDirectory(prefix="yeoron-dask-") as scratch,
-        local_cluster(request.nodes, Path(scratch)) as client,
     ):
         total = None
         if count is not None:
@@ -64,7 +62,7 @@ def train(
         _refresh(placement.servers, request)
         before = server.state.meters.tokens
         specs = node_specs(request, server.location, survey)
-        seconds = Run(request, server, client, placement, specs).finish(total, progress)
+        seconds = Run(request, server, placement, specs).finish(total, progress)
         # A goodbye may not have come through: nothing that was pushed is missing in a window.
         server.state.flush()
         server.groups.catch_up()

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from embedding import cluster, nodetask
@@ -21,7 +20,6 @@ from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import PlatformError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig
-from embedding.training.nodes import local_cluster
 from embedding.worker.process.node import NodeOutcome
 from embedding.worker.spec import NodeSpec
 from waiting import until
@@ -171,21 +169,3 @@ def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
     (file,) = (tmp_path / "nodes").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_training_takes_tasks_from_its_own_process_only(tmp_path):
-    """What is left open is figures, on loopback."""
-    here = psutil.Process()
-
-    def doors() -> set[tuple[str, int]]:
-        found = here.net_connections(kind="inet")
-        return {tuple(one.laddr) for one in found if one.status == psutil.CONN_LISTEN}
-
-    before = doors()
-    with local_cluster(2, tmp_path) as client:
-        opened = doors() - before
-        workers = client.scheduler_info(n_workers=-1)["workers"]
-        addresses = [client.scheduler.address, *workers]
-        assert client.submit(lambda: 41 + 1).result(timeout=120) == 42
-    assert {address.partition("://")[0] for address in addresses} == {"inproc"}
-    assert {host for host, _ in opened} == {"127.0.0.1"}

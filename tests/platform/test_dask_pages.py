@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import dask
 import httpx
 import pytest
+from distributed import LocalCluster
 
 from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.ports import lasting_port
 from embedding.platform.services import dask_services
 from embedding.settings import Settings
-from embedding.training.nodes import local_cluster
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -77,27 +78,22 @@ def test_a_page_of_another_site_reads_nothing(pages: list[str]) -> None:
             assert client.get(pages[0] + path).status_code == 200, "the dashboard still works"
 
 
-def test_those_of_a_training_neither(tmp_path: Path) -> None:
-    """`yeoron train` has them within its process, for its scheduler and each worker."""
-    with local_cluster(2, tmp_path) as client:
-        pages = [
-            worker["services"]["dashboard"]
-            for worker in client.scheduler_info()["workers"].values()
-        ]
-        pages.append(client.cluster.scheduler.http_server.port)
-        for port in pages:
-            for host, code in (*((name, 400) for name in STRANGE), *((name, 200) for name in OURS)):
-                url = f"http://127.0.0.1:{port}/health"
-                answer = httpx.get(url, headers={"Host": f"{host}:1"}, trust_env=False, timeout=60)
-                assert answer.status_code == code, host
-    assert len(set(pages)) == 3
-
-
 def test_a_silent_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise any local user could hold all descriptors of the process for an hour."""
     monkeypatch.setattr("embedding.kernel.dask_pages.REQUEST_S", 0.2)
-    with local_cluster(1, tmp_path) as client:
-        port = client.cluster.scheduler.http_server.port
+    preload = {"distributed.scheduler.preload": ["embedding.kernel.dask_pages"]}
+    with (
+        dask.config.set(preload),
+        LocalCluster(
+            n_workers=0,
+            processes=False,
+            protocol="inproc://",
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            local_directory=str(tmp_path),
+        ) as cluster,
+    ):
+        port = cluster.scheduler.http_server.port
         for sent in (b"", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"):
             with socket.create_connection(("127.0.0.1", port), timeout=60) as silent:
                 silent.sendall(sent)

@@ -6,9 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from typing import TYPE_CHECKING
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.token import private, read_file, read_token
@@ -16,9 +14,10 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
 from embedding.server.config import ServerConfig
 
+if TYPE_CHECKING:  # most trainings are on loopback: they start without cryptography
+    from cryptography import x509
+
 _SOON = timedelta(days=14)
-_PEM = serialization.Encoding.PEM
-_SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def read_pair(cert: Path, key: Path, host: str) -> tuple[tuple[bytes, bytes], tu
     where = f"tls_cert {cert}"
     chain, secret = read_file(cert, "tls_cert"), read_file(key, "tls_key")
     leaf = _certificates(chain, where)[0]
-    if _public(secret, key) != leaf.public_key().public_bytes(_PEM, _SPKI):
+    if _public(secret, key) != leaf.public_key():
         raise ConfigError(f"tls_key {key}: it is not the key of the certificate {cert}.")
     private(key, "tls_key")
     return (chain, secret), _notes(leaf, where, host)
@@ -82,14 +81,18 @@ def own_line(config: ServerConfig) -> ExchangeConfig:
 
 
 def _certificates(data: bytes, where: str) -> list[x509.Certificate]:
+    from cryptography import x509
+
     try:
         return x509.load_pem_x509_certificates(data)
     except ValueError as error:
         raise ConfigError(f"{where}: no certificate in PEM form is in it.") from error
 
 
-def _public(key: bytes, path: Path) -> bytes:
-    """The public half of a private key, PEM."""
+def _public(key: bytes, path: Path) -> object:
+    """The public half of a private key."""
+    from cryptography.hazmat.primitives import serialization
+
     try:
         loaded = serialization.load_pem_private_key(key, password=None)
     except TypeError as error:
@@ -98,7 +101,7 @@ def _public(key: bytes, path: Path) -> bytes:
         ) from error
     except ValueError as error:
         raise ConfigError(f"tls_key {path}: no private key in PEM form is in it.") from error
-    return loaded.public_key().public_bytes(_PEM, _SPKI)
+    return loaded.public_key()
 
 
 def _notes(leaf: x509.Certificate, where: str, host: str) -> tuple[str, ...]:
@@ -120,6 +123,8 @@ def _notes(leaf: x509.Certificate, where: str, host: str) -> tuple[str, ...]:
 
 def _names(leaf: x509.Certificate, host: str) -> bool:
     """Whether the certificate is for `host`, or `host` stands for every address."""
+    from cryptography import x509
+
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
