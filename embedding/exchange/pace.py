@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from embedding.kernel.errors import RefusedError
@@ -39,7 +39,7 @@ class Pace:
         return self.push_every == self.pull_every == 1 and not self.elastic
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, data: object) -> Pace:

@@ -164,7 +164,7 @@ def measure(side: str, rows: int, dim: int, rounds: int, threads: int) -> dict[s
     times: dict[str, list[float]] = {name: [] for name in ("pull", "push", "in", "out")}
     with (
         serving(PLAIN.model_copy(update={"threads": threads}), dim) as (server, location),
-        process("--echo") as (_, port),
+        process() as (_, port),
         socket.create_connection(("127.0.0.1", int(port))) as line,
         ParameterClient(location, node="bench", config=config) as client,
     ):

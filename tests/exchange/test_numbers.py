@@ -70,11 +70,17 @@ def test_counts_of_the_vocabulary_come_back_whole_or_not(counts):
 
 def test_many_numbers_take_less_than_a_byte_each():
     rng = np.random.default_rng(0)
-    ids = np.sort(rng.choice(40_000, 10_000, replace=False))
+    ids = np.sort(rng.choice(160_000, 40_000, replace=False))
     message = Message({"op": "x"}, {"ids": ids})
     batch, header = encode(message)
     assert batch.nbytes < 0.6 * len(ids)
     assert np.array_equal(decode(batch, pa.py_buffer(header)).arrays["ids"], ids)
+
+
+def test_a_few_thousand_numbers_are_sent_without_zstd():
+    """They are a hundredth of their rows, and it takes longer than to write them."""
+    _, header = encode(Message({"op": "x"}, {"ids": np.arange(0, 24_000, 3)}))
+    assert json.loads(header)["parts"] == [["ids", "i8", [8_000]]]
 
 
 @given(st.binary(min_size=0, max_size=60))

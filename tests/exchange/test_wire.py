@@ -47,6 +47,16 @@ def test_sliced_words_are_sent_alone():
     assert roundtrip(Message({}, {}, {"w": words})).text("w").to_pylist() == ["나", "다"]
 
 
+def test_of_slots_that_no_part_names_nothing_is_read():
+    batch, header = encode(Message({"op": "x"}, {"a": np.arange(3)}))
+    null = pa.array([None], pa.large_binary())
+    unread = batch.set_column(SLOTS - 1, MESSAGE_SCHEMA.field(SLOTS - 1), null)
+    assert decode(unread, pa.py_buffer(header)).arrays["a"].tolist() == [0, 1, 2]
+    read = batch.set_column(0, MESSAGE_SCHEMA.field(0), null)
+    with pytest.raises(RefusedError, match="a slot is null"):
+        decode(read, pa.py_buffer(header))
+
+
 def many_words() -> list[str]:
     rng = np.random.default_rng(0)
     return ["".join(chr(0xAC00 + c) for c in rng.integers(0, 40, n)) for n in [*range(1, 9)] * 60]
@@ -153,7 +163,7 @@ def test_another_schema_or_row_count_is_refused():
     )
     for batch in (other, empty, null):
         with pytest.raises(RefusedError):
-            decode(batch, pa.py_buffer(b"{}"))
+            decode(batch, pa.py_buffer(json.dumps({"parts": [["a", "u1", [0]]]}).encode()))
 
 
 @given(st.binary(max_size=200), st.lists(st.binary(max_size=40), min_size=SLOTS, max_size=SLOTS))
@@ -198,5 +208,6 @@ def test_slots_with_offsets_outside_their_bytes_are_refused(offsets):
     raw[at : at + 16] = ends.to_pybytes()
     with pa.ipc.open_stream(pa.py_buffer(bytes(raw))) as reader:
         damaged = reader.read_next_batch()
+    header = json.dumps({"parts": [[f"a{at}", "u1", [8]] for at in range(SLOTS)]})
     with pytest.raises(RefusedError, match="outside its bytes"):
-        decode(damaged, pa.py_buffer(json.dumps({"parts": [["a", "i8", [1]]]}).encode()))
+        decode(damaged, pa.py_buffer(header.encode()))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.protocol import Push
+from embedding.exchange.wire import Message
 
 _MOST_KINDS = 500
-_WIDE = ("str", "zstr")
 
 
 class Parts:
@@ -37,15 +35,13 @@ class Parts:
         with self._lock:
             return dict(self._bytes.most_common())
 
-    def received(
-        self, header: Mapping[str, Any], batch: pa.RecordBatch, metadata: int, size: int
-    ) -> None:
+    def received(self, message: Message, batch: pa.RecordBatch, metadata: int, size: int) -> None:
         """A request that was decoded; `metadata`: bytes of its header, `size`: of its batch."""
-        self._asked = str(header.get("op"))[:20]
-        self._weigh(f"{self._asked} in", header, batch, metadata, size)
+        self._asked = str(message.header.get("op"))[:20]
+        self._weigh(f"{self._asked} in", message, batch, metadata, size)
 
-    def sent(self, header: bytes, batch: pa.RecordBatch) -> None:
-        self._weigh(f"{self._asked} out", json.loads(header), batch, len(header), batch.nbytes)
+    def sent(self, message: Message, batch: pa.RecordBatch, metadata: int) -> None:
+        self._weigh(f"{self._asked} out", message, batch, metadata, batch.nbytes)
 
     def add(self, other: Parts) -> None:
         """Take over another's figures, and leave it with none."""
@@ -56,21 +52,21 @@ class Parts:
         other._bytes.clear()
 
     def _weigh(
-        self, way: str, header: Mapping[str, Any], batch: pa.RecordBatch, metadata: int, size: int
+        self, way: str, message: Message, batch: pa.RecordBatch, metadata: int, size: int
     ) -> None:
-        sizes = [_content(column) for column in batch.columns]
-        self._bytes[f"{way} frame"] += size - sum(sizes)
+        """Words take two slots, and come behind the arrays."""
+        names = [*message.arrays, *(name for name in message.texts for _ in range(2))]
         self._bytes[f"{way} header"] += metadata
-        at = 0
-        for name, dtype, _ in header.get("parts", []):
-            wide = 2 if dtype in _WIDE else 1
-            self._bytes[f"{way} {name[:30]}"] += sum(sizes[at : at + wide])
-            at += wide
+        for at, name in enumerate(names):
+            part = _content(batch, at)
+            self._bytes[f"{way} {name[:30]}"] += part
+            size -= part
+        self._bytes[f"{way} frame"] += size
 
 
-def _content(column: pa.Array) -> int:
+def _content(batch: pa.RecordBatch, at: int) -> int:
     """Bytes of a slot without its offsets; it was decoded, so they are in order."""
-    data = column.buffers()[2]
+    data = batch.column(at).buffers()[2]
     return 0 if data is None else int(data.size)
 
 

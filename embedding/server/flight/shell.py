@@ -146,7 +146,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def _send(self, writer: Any, answer: Message, parts: Parts) -> int:
         batch, header = encode(answer)
         writer.write_with_metadata(batch, pa.py_buffer(header))
-        parts.sent(header, batch)
+        parts.sent(answer, batch, len(header))
         size: int = batch.nbytes + len(header)
         return size
 
@@ -324,7 +324,7 @@ def received(chunk: Any, size: int, parts: Parts, most_bytes: int) -> Message:
         )
     with of_kind("message"):
         message = decode(chunk.data, chunk.app_metadata)
-    parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
+    parts.received(message, chunk.data, chunk.app_metadata.size, size)
     return message
 
 

@@ -224,7 +224,7 @@ def test_a_claimed_number_of_rows_is_not_believed(server, rows):
 
 
 def test_slots_without_offsets_or_with_nulls_are_refused(server):
-    _, header, metadata, body = parts(greeting("fuzz"))
+    _, header, metadata, body = parts(_WHOLE)
     none = header.replace(struct.pack("<q", 16), struct.pack("<q", 0))
     assert b"refused" in say(server, flight_data(none, metadata, body))
     slots = [pa.array([None], pa.large_binary())] * len(MESSAGE_SCHEMA)
