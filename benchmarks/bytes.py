@@ -136,7 +136,8 @@ def block_tokens(nodes: int, asked: int | None = None) -> int:
     """The block of one node in `yeoron train`."""
     from embedding.training.request import TrainRequest
 
-    request = TrainRequest(corpus=Path("-"), nodes=nodes, block_tokens=asked)
+    given = {"corpus": Path("-"), "nodes": nodes, "block_tokens": asked}
+    request = TrainRequest.model_validate(given)
     return request.node_config.block_tokens
 
 

@@ -69,10 +69,14 @@ _CACHE = (
     "Megabytes of rows that each node keeps; only rows that others changed are sent again. "
     "0: none; with --pulls changes 256."
 )
+_DEVICE = (
+    "Where the tables live: cpu, cuda or auto. With cuda and --sync hogwild nodes train there "
+    "(default: cpu)."
+)
 OPTIONS = {
     "out": SettingOption(Path, "out", _NEW_FOLDER),
     "state_dir": SettingOption(Path, "state_dir", _STATE),
-    "checkpoint_every": SettingOption(float, "checkpoint_every_s"),
+    "checkpoint_every": SettingOption(float, "server.checkpoint_every_s"),
     "model": SettingOption(
         str, "model.model", "One of {models}; sppmi counts instead of training (default: sgns)."
     ),
@@ -85,8 +89,8 @@ OPTIONS = {
     "seed": SettingOption(int, "model.seed"),
     "tokenizer": SettingOption(str, "text.tokenizer", "One of {tokenizers} (default: whitespace)."),
     "vocabulary": SettingOption(str, "vocabulary", _VOCABULARY),
-    "min_count": SettingOption(int, "min_count"),
-    "max_words": SettingOption(int, "max_words"),
+    "min_count": SettingOption(int, "server.min_count"),
+    "max_words": SettingOption(int, "server.max_words"),
     "epochs": SettingOption(int, "epochs"),
     "tokens": SettingOption(int, "tokens", "Stop after this many tokens."),
     "dated": SettingOption(
@@ -102,10 +106,10 @@ OPTIONS = {
     "unit_lines": SettingOption(int, "unit_lines"),
     "rehearsal_passes": SettingOption(float, "rehearsal_passes", _REHEARSAL),
     "nodes": SettingOption(int, "nodes"),
-    "block_tokens": SettingOption(int, "block_tokens", _BLOCK),
-    "shards": SettingOption(int, "shards"),
-    "split": SettingOption(str, "split"),
-    "device": SettingOption(str, "device"),
+    "block_tokens": SettingOption(int, "node.block_tokens", _BLOCK),
+    "shards": SettingOption(int, "server.shards"),
+    "split": SettingOption(str, "server.split"),
+    "device": SettingOption(str, "server.device", _DEVICE),
     "sync": SettingOption(str, "sync.policy", _SYNC),
     "sync_setting": SettingOption(list[str], about=_SYNC_SETTING),
     "topology": SettingOption(str, "topology.kind"),
@@ -120,8 +124,6 @@ OPTIONS = {
     "top_share": SettingOption(float, "exchange.top_share"),
     "cache_mb": SettingOption(int, about=_CACHE, least=0),
 }
-_OF_SERVER = ("min_count", "max_words", "device", "shards", "split", "checkpoint_every_s")
-"""Settings of the server that are fields of the request itself."""
 
 
 def request_of(
@@ -141,14 +143,11 @@ def request_of(
     sections |= {name: dict(section) for name, section in (settings or {}).items()}
     if not NUMBER.fullmatch(given.get("context", "0")):
         raise ConfigError(f"--context {given['context'][:40]}: a number of words is accepted.")
-    server, node = sections.get("server", {}), sections.get("node", {})
-    values |= {name: server.pop(name) for name in _OF_SERVER if name in server}
-    if "block_tokens" in node:
-        values["block_tokens"] = node.pop("block_tokens")
     for section, fields in by_section(given, OPTIONS).items():
         (sections.setdefault(section, {}) if section else values).update(fields)
     dated = values["dated"] is not None
-    sections["model"] = _model(sections["model"], dated, values.get("split", "rows"))
+    split = sections.get("server", {}).get("split", "rows")
+    sections["model"] = _model(sections["model"], dated, split)
     sections["text"] = _text(sections["text"], dated)
     sync = sync_settings(given.get("sync_setting"), "--sync")
     sections["sync"] = sections.get("sync", {}) | sync

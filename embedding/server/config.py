@@ -226,7 +226,7 @@ class ServerConfig(Config):
     holds for every source, so no window waits for a silent one."""
 
     min_count: int = Field(default=5, ge=1)
-    """Occurrences (a decayed count) after which a word gets a row."""
+    """A word gets a row when it was read so often (a decayed count)."""
 
     min_authors: int = Field(default=3, ge=1, le=100)
     """A crawled word gets a row only when this many authors used it, besides min_count: words
@@ -277,8 +277,8 @@ class ServerConfig(Config):
     """adagrad: how far a row moves (root mean square) before its deltas shrink."""
 
     shards: int = Field(default=1, ge=1, le=64)
-    """1: this process holds the rows. More: so many processes hold them, each those of its ids,
-    and this one holds the vocabulary and says in which order rows change
+    """Processes that hold the rows; 1: the server's own. Each of several holds those of its ids, and
+    the server's own holds the vocabulary and says in which order rows change
     (docs/concepts/server.md)."""
 
     split: Literal["rows", "columns"] = "rows"

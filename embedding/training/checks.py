@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 import psutil
@@ -51,14 +52,14 @@ CGROUP = Path("/sys/fs/cgroup")
 OF_NODES = (
     "nodes",
     "epochs",
-    "shards",
-    "split",
+    "server.shards",
+    "server.split",
     "dated",
     "state_dir",
     "sync",
     "exchange",
     "topology",
-    "device",
+    "server.device",
 )
 """Fields of a request that say how nodes train."""
 
@@ -81,13 +82,13 @@ def check_options(request: TrainRequest) -> None:
             f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
             f"processes; at most {most} are accepted."
         )
-    if request.split == "columns":
+    if request.server.split == "columns":
         columns().check_request(request)
-    elif request.shards > 1:
-        SHARDS.check(request.sync.policy, f"{request.shards} shards", ", or 1 shard")
+    elif request.server.shards > 1:
+        SHARDS.check(request.sync.policy, f"{request.server.shards} shards", ", or 1 shard")
     if POLICIES.traits(request.sync.policy).needs_shared_memory:
         training = in_place()
-        if request.device == "cuda":
+        if request.server.device == "cuda":
             training.check_model(request.model)
     if request.exchange.pulls == "changes":
         needed_changes()
@@ -110,7 +111,8 @@ def check_baseline(request: TrainRequest) -> None:
     """Raises ConfigError for what has no meaning without nodes and a server."""
     usual = TrainRequest(corpus=request.corpus)
     for name in OF_NODES:
-        if getattr(request, name) != getattr(usual, name):
+        value = attrgetter(name)
+        if value(request) != value(usual):
             raise ConfigError(
                 f"model {request.model.model}: it is counted in one pass, by no node and no "
                 f"server; leave out what sets {name}, or choose {' or '.join(MODELS)}."
@@ -146,7 +148,7 @@ def _check_rehearsal(request: TrainRequest) -> None:
         f"rehearsal_passes {request.rehearsal_passes:g}",
         (request.dated is None, "a corpus that is not dated", "it has no windows", "0"),
         (learns_once, f"model {model.model}", "it does not learn sentences again", "0"),
-        (request.split == "columns", "split columns", "the shards train", "0"),
+        (request.server.split == "columns", "split columns", "the shards train", "0"),
         (sums, f"topology {kind}", step, "0"),
         (aggregators > 0, f"aggregators {aggregators}", "what they push is one sum", "0"),
     )
@@ -224,8 +226,8 @@ def _check_server_groups(request: TrainRequest) -> None:
             "groups 0",
         ),
         (
-            request.split != "rows",
-            f"split {request.split}",
+            request.server.split != "rows",
+            f"split {request.server.split}",
             "groups tell each other how far whole rows have moved, and no shard has one",
             "split rows, with any number of shards,",
         ),

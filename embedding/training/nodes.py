@@ -80,7 +80,7 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
     with ExitStack() as stack:
         if topology.traits.meet is not None:
             names = tuple(node_name(i) for i in range(request.nodes))
-            usable = 0 if request.device == "cpu" else gpus()
+            usable = 0 if request.server.device == "cpu" else gpus()
             meeting = stack.enter_context(topology.traits.meet(topology, names, usable))
             yield Placement(request, meeting)
         else:

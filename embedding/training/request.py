@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -30,8 +30,15 @@ MOST_SOURCES = 32
 """Each has a block of its own in every tick that holds it, and sums of its own in a window."""
 
 
+SHORT = {
+    "server": ("checkpoint_every_s", "device", "max_words", "min_count", "shards", "split"),
+    "node": ("block_tokens",),
+}
+"""Settings that a request also takes without their section, where they are not None."""
+
+
 class TrainRequest(Config):
-    """One training: what is read, by how many nodes, with which model and policy."""
+    """One training: a corpus, by how many nodes it is read, and the settings of every section."""
 
     corpus: Path
     """Text (one sentence a line) or dated JSONL, plain or .xz."""
@@ -40,12 +47,6 @@ class TrainRequest(Config):
     state_dir: Path | None = None
     """Folder of checkpoints: the same request goes on from it after an interruption; None keeps
     none. It is removed when the training has ended well."""
-    checkpoint_every_s: float = Field(default=30.0, gt=0)
-    """Seconds between two checkpoints in the state folder."""
-    shards: int = Field(default=1, ge=1, le=64)
-    """Processes that hold the rows; 1: the server's own."""
-    split: Literal["rows", "columns"] = "rows"
-    """What of the tables a shard holds: whole rows, or some columns of every row."""
     nodes: int = Field(default=1, ge=1, le=256)
     """Nodes, each a reader and a gradient process."""
     epochs: int = Field(default=1, ge=1)
@@ -63,26 +64,17 @@ class TrainRequest(Config):
     vocabulary: Literal["counted", "growing"] | None = None
     """counted: count the corpus first, so that each word has its row from the start; growing: a
     word gets its row as soon as it was read min_count times; None counts where that is cheap."""
-    min_count: int = Field(default=5, ge=1)
-    """A word gets a row when it was read so often."""
-    max_words: int = Field(default=1_000_000, ge=1)
-    """Most words that have a row; beyond it the rarest have none."""
-    device: Literal["cpu", "cuda", "auto"] = "cpu"
-    """Where the server's tables live: cpu, cuda or auto. With `cuda` and the policy hogwild nodes
-    train there."""
     model: ModelConfig = ModelConfig()
     """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
     """How text becomes words."""
-    block_tokens: int | None = Field(default=None, ge=64, le=5_000_000)
-    """Tokens of a block; None takes what `node_config` says."""
     rehearsal_passes: float | None = Field(default=None, ge=0, le=1_000)
     """Dated: most passes over the first window's text that are learnt again from the replay memory
     (NodeConfig.rehearsal_passes); None takes what `node_config` says."""
     node: NodeConfig = NodeConfig()
     """Blocks and replay: of it what was set, the rest is as `node_config` says."""
     server: ServerConfig = ServerConfig()
-    """The server: of it what was set, but for what other fields of a request say."""
+    """The server: of it what was set. Its tables live on the CPU where no device was set."""
     stream: StreamConfig = StreamConfig()
     """Queue and replay memory."""
     sync: SyncConfig = SyncConfig()
@@ -93,6 +85,13 @@ class TrainRequest(Config):
     """How rows travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sectioned(cls, given: dict[str, Any]) -> dict[str, Any]:
+        values = in_sections(given)
+        values["server"] = {"device": "cpu", **values["server"]}
+        return values
 
     @model_validator(mode="after")
     def _consistent(self) -> TrainRequest:
@@ -109,9 +108,9 @@ class TrainRequest(Config):
         """
         block = max(2_000, min(25_000, 50_000 // self.nodes))
         usual = {"replay_ratio": 0.0, "block_tokens": block}
-        asked = {"block_tokens": self.block_tokens, "rehearsal_passes": self.rehearsal_passes}
-        given = {name: value for name, value in asked.items() if value is not None}
-        return NodeConfig(**{**usual, **set_of(self.node), **given})
+        passes = self.rehearsal_passes
+        asked = {} if passes is None else {"rehearsal_passes": passes}
+        return NodeConfig(**{**usual, **set_of(self.node), **asked})
 
     @property
     def usage(self) -> bool:
@@ -155,6 +154,19 @@ class TrainRequest(Config):
         """Whether Arrow can count the words without the text pipeline."""
         plain = as_written(self.text.tokenizer) and not self.text.mask
         return plain and not self.lines_are_dated
+
+
+def in_sections(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request is given, with each of `SHORT` in its section."""
+    values = dict(given)
+    for section, names in SHORT.items():
+        settings = values.get(section, {})
+        short = {name: values.pop(name) for name in names if name in values}
+        values[section] = {
+            **(set_of(settings) if isinstance(settings, Config) else settings),
+            **{name: value for name, value in short.items() if value is not None},
+        }
+    return values
 
 
 def set_of(config: Config) -> dict[str, Any]:

@@ -23,14 +23,18 @@ from embedding.kernel.config import without_removed
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.formats import unreadable
-from embedding.training.request import TrainRequest
+from embedding.training.request import TrainRequest, in_sections
 
 _FILE, _ENDED = "training.json", "finished.json"
 _FORMAT = 1
 """Version of that file; one without it is of before it was kept."""
-_FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
+_FREE_OF_SERVER = {"checkpoint_every_s", "device"}
+_FREE: dict[str, Any] = {
+    **dict.fromkeys(("out", "state_dir", "timeout", "corpus"), True),
+    "server": _FREE_OF_SERVER,
+}
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
-_LATER: dict[str, Any] = {"server": {"timezone": "UTC"}, "unit_lines": 1}
+_LATER = {"server.timezone": "UTC", "unit_lines": 1}
 """Settings that came later, with what a training that does not name them had."""
 _GONE = (("trainer", "numba"),)
 """Settings that are gone, with the value that is the only one now."""
@@ -117,15 +121,13 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         ) from error
     if why := unreadable(found.get("format", _FORMAT), (_FORMAT,)):
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
-    stored = without_removed(TrainRequest, found["request"]).items()
-    before = {name: value for name, value in stored if (name, value) not in _GONE}
-    for name, value in _LATER.items():
-        if isinstance(value, dict):
-            before[name] = {**value, **before[name]}
-        else:
-            before.setdefault(name, value)
-    for name in sorted({*marks, *before}):
-        was, now = before.get(name), marks.get(name)
+    stored = in_sections(without_removed(TrainRequest, found["request"]))
+    for name in _FREE_OF_SERVER:
+        stored["server"].pop(name, None)
+    before = {**_LATER, **dict(item for item in _by_name(stored).items() if item not in _GONE)}
+    given = _by_name(marks)
+    for name in sorted({*given, *before}):
+        was, now = before.get(name), given.get(name)
         if was != now:
             raise ConfigError(
                 f"state_dir {folder}: it holds a training begun with {name} {_shown(was)}, and "
@@ -165,6 +167,17 @@ def _marks(request: TrainRequest) -> dict[str, Any]:
     settings = request.model_dump(mode="json", exclude=_FREE)
     marks: dict[str, Any] = json.loads(json.dumps({"corpus": corpus, **settings}))
     return marks
+
+
+def _by_name(marks: dict[str, Any]) -> dict[str, Any]:
+    """Each setting by section and name, as in `model.dim`; the corpus is one."""
+    named: dict[str, Any] = {}
+    for name, value in marks.items():
+        if isinstance(value, dict) and name != "corpus":
+            named |= {f"{name}.{key}": setting for key, setting in value.items()}
+        else:
+            named[name] = value
+    return named
 
 
 def _shown(value: object) -> str:

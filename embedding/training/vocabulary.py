@@ -162,10 +162,9 @@ class CountingThread:
         """Wait; the words that get rows, maybe none. Raises ConfigError where memory cannot hold
         their rows."""
         request = self._request
-        counted = self._counted.result().at_least(request.min_count)
-        counted = CountedWords(
-            counted.words[: request.max_words], counted.counts[: request.max_words]
-        )
+        counted = self._counted.result().at_least(request.server.min_count)
+        most = request.server.max_words
+        counted = CountedWords(counted.words[:most], counted.counts[:most])
         check_memory(request, len(counted.counts))
         return counted
 

@@ -110,8 +110,7 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
         if setting["topology"] == "servers"
         else {"kind": setting["topology"]},
         "text": settings.text.model_dump(),
-        "device": settings.server.device,
-        "min_count": settings.server.min_count,
+        "server": {"device": settings.server.device, "min_count": settings.server.min_count},
     }
     request = validate(TrainRequest, given, "compare_training")
     # A short training would be over before its first round of L-BFGS.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,12 +91,14 @@ def train(
     processes. Raises YeoronError for what cannot work, before anything is written.
     """
     from embedding.training import TrainRequest, train_corpus
+    from embedding.training.request import SHORT
 
     def silent(_: TrainProgress) -> None:
         """Show nothing."""
 
-    if unknown := sorted(set(more) - set(TrainRequest.model_fields)):
-        names = {*TrainRequest.model_fields, *inspect.signature(train).parameters}
+    known = {*TrainRequest.model_fields, *chain.from_iterable(SHORT.values())}
+    if unknown := sorted(set(more) - known):
+        names = {*known, *inspect.signature(train).parameters}
         close = get_close_matches(unknown[0], names, n=1)
         do = f"did you mean {close[0]!r}?" if close else "take it out."
         raise ConfigError(f"yeoron.train: unknown setting {unknown[0]!r}; {do}")

@@ -39,7 +39,7 @@ def test_settings_hold_where_no_option_says_otherwise() -> None:
         "stream": {"replay_tokens": 4_000},
     }
     asked = request(settings)
-    assert (asked.model.dim, asked.model.window, asked.min_count) == (30, 7, 2)
+    assert (asked.model.dim, asked.model.window, asked.server.min_count) == (30, 7, 2)
     node = asked.node_config
     assert (node.past_tokens, node.replay_ratio, node.block_tokens) == (5, 1.5, 900)
     assert (asked.sync.policy, asked.sync.staleness) == ("bsp", 9)

@@ -130,6 +130,27 @@ def test_a_training_is_found_again(stores):
         assert resume.resumed
 
 
+def test_a_setting_of_a_training_is_found_where_it_stood(stores):
+    """Once a request said beside its sections what is a setting of its server."""
+    folder = stores / "training"
+    file, corpus = folder / "state" / "training.json", folder / "corpus.txt"
+    stored = json.loads(file.read_text())
+    changed = corpus.stat().st_mtime_ns
+    stored["request"]["corpus"] |= {"path": str(corpus), "changed_ns": changed}
+    stored["request"] |= {"min_count": 3, "block_tokens": 900}
+    file.write_text(json.dumps(stored))
+    state = folder / "state"
+    begun = TrainRequest(
+        corpus=corpus, state_dir=state, server={"min_count": 3}, node={"block_tokens": 900}
+    )
+    other = begun.model_copy(update={"node": begun.node.model_copy(update={"block_tokens": 800})})
+    said = r"begun with node.block_tokens 900, and now it is 800"
+    with pytest.raises(ConfigError, match=said), resuming(other):
+        pass
+    with resuming(begun) as resume:
+        assert resume is not None
+
+
 def test_rejected_sources_are_read(stores):
     assert rejected(home(stores).paths.rejected) == {}
 

@@ -25,7 +25,7 @@ def check_column_request(request: TrainRequest) -> None:
     check_column_model(request.model)
     check_column_policy(request.sync)
     check_column_exchange(request.exchange)
-    _check_width(request.shards, request.model.dim)
+    _check_width(request.server.shards, request.model.dim)
     topology, what = request.topology, "split columns"
     why = "nodes have no rows that could be added up"
     refuse(f"aggregators {topology.aggregators}", (topology.aggregators > 0, what, why, "groups 0"))

@@ -45,10 +45,6 @@ def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:
         **{
             "half_life_tokens": None,
             **set_of(request.server),
-            "device": request.device,
-            "min_count": request.min_count,
-            "max_words": request.max_words,
-            "shards": request.shards,
             "config_digest": request.model.digest(),
             "group": group,
         }
