@@ -36,6 +36,8 @@ from embedding.sources.markup import LONGEST_FIELD
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
+PAGE_REQUESTS = 300
+"""That one rendered page may make; further ones are refused."""
 _QUIET = 0.1
 """Seconds between two looks at a page."""
 _STILL = 8
@@ -307,7 +309,7 @@ class BrowserPool:
             parts=parts,
             known=visit.known,
             source=visit.source,
-            limit=self._config.render_requests,
+            limit=PAGE_REQUESTS,
         )
         await context.route("**/*", requests.handle)
         page = await context.new_page()

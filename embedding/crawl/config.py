@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
@@ -12,6 +14,13 @@ from embedding.kernel.config import Config, Secret
 
 class CrawlConfig(Config):
     """How to fetch: politeness, limits, extraction, duplicates, frontier."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "max_redirects": "leave it out: five redirects are followed",
+        "robots_ttl": "leave it out: a robots.txt is believed for a day",
+        "render_requests": "leave it out: a rendered page may make 300 requests",
+        "replay_clock_every": "leave it out: the clock is read every second",
+    }
 
     user_agent: str = "Yeoron/0.1 (research crawler; set crawl.user_agent to your contact)"
     """Sent with each request; give an address or a page by which you can be reached."""
@@ -32,14 +41,10 @@ class CrawlConfig(Config):
     """Seconds that one request may take, from connection to the last byte."""
     max_bytes: int = Field(8 * 1024 * 1024, gt=0)
     """Most bytes of one answer, on the wire and after decompression alike."""
-    max_redirects: int = Field(5, ge=0)
-    """Redirects followed before a `redirect_loop` is counted."""
     attempts: int = Field(4, gt=0)
     """Tries of one address before it is given up."""
     backoff: float = Field(2.0, gt=0)
     """Seconds before the second try; doubled each time, Retry-After is obeyed beyond it."""
-    robots_ttl: float = Field(86400.0, gt=0, le=86400.0)
-    """Seconds that a robots.txt is believed; RFC 9309 allows at most a day."""
     allow_private_hosts: tuple[str, ...] = ()
     """Hosts that may have private, loopback or link-local addresses: `name:port`, or `name` for its
     ports 80 and 443. Only sources that are at one of them may name them."""
@@ -79,8 +84,6 @@ class CrawlConfig(Config):
     """Rendered pages that are open at once."""
     render_deadline: float = Field(45.0, gt=0)
     """Seconds after which a rendered page is killed."""
-    render_requests: int = Field(300, gt=0)
-    """Requests that one rendered page may make; further ones are refused."""
     recycle_pages: int = Field(100, gt=0)
     """Pages after which the browser is started again, so that its memory stays flat."""
     browser_memory_mb: float = Field(700.0, ge=100)
@@ -90,8 +93,6 @@ class CrawlConfig(Config):
     """Key of author pseudonyms; empty: a random one for each start of a pool of nodes."""
     replay_clock_url: str | None = None
     """JSON `{"knots": [[event, wall], …]}` of a web that plays back the past."""
-    replay_clock_every: float = Field(1.0, gt=0)
-    """Seconds between two readings of `replay_clock_url`."""
 
 
 class DiscoverConfig(Config):

@@ -314,7 +314,10 @@ class Gate:
                 await asyncio.sleep(wait)
 
 
-_ROBOTS_REDIRECTS = 5
+REDIRECTS = 5
+"""That are followed, of pages and, as RFC 9309 wants it, of robots.txt."""
+ROBOTS_TTL = 86400.0
+"""Seconds that a robots.txt is believed; RFC 9309 allows at most a day."""
 """RFC 9309 section 2.3.1.2: at least five redirects of a robots.txt are followed."""
 _SLOW = 1.0
 """A site whose Crawl-delay is at least this many seconds gets one request at a time."""
@@ -420,7 +423,7 @@ class Fetcher:
         self._guard = AddressGuard(config.allow_private_hosts, resolver)
         self._gate = Gate(config.per_host, config.concurrency)
         self._transports: dict[str | None, httpx.AsyncBaseTransport] = {}
-        self.robots = Robots(config.robots_agent, config.robots_ttl, self._robots_txt)
+        self.robots = Robots(config.robots_agent, ROBOTS_TTL, self._robots_txt)
 
     async def fetch(self, request: Request) -> Response:
         """Fetch, following redirects; each hop passes robots, rate and address checks.
@@ -432,7 +435,7 @@ class Fetcher:
         except ValueError as error:
             raise FetchError("protocol", f"{request.url}: not a web address.") from error
         seen: set[str] = set()
-        for _ in range(self._config.max_redirects + 1):
+        for _ in range(REDIRECTS + 1):
             seen.add(request.url)
             answer = await self._polite(request)
             following = self._redirect(answer)
@@ -443,7 +446,7 @@ class Fetcher:
             request = _follow(request, following, answer.status)
         raise FetchError(
             "redirect_loop",
-            f"{request.url}: a circle, or more than {self._config.max_redirects} redirects.",
+            f"{request.url}: a circle, or more than {REDIRECTS} redirects.",
         )
 
     async def _polite(self, request: Request) -> Response:
@@ -469,7 +472,7 @@ class Fetcher:
     async def _robots_txt(self, url: str, proxy: str | None) -> tuple[int, str]:
         """A robots.txt with its redirects, whatever the status."""
         request = Request(url, accept="text/plain,*/*;q=0.5", proxy=proxy)
-        for _ in range(max(_ROBOTS_REDIRECTS, self._config.max_redirects) + 1):
+        for _ in range(REDIRECTS + 1):
             async with self._gate.slot(host_of(request.url), 0.0):
                 answer = await self._once(request, MAX_BYTES, truncate=True, any_status=True)
             following = self._redirect(answer)

@@ -157,9 +157,10 @@ def read_clock(data: Any) -> EventClock:
 class ReplayClock:
     """Reads the clock's address again and again; identity when there is none."""
 
-    def __init__(self, url: str | None, every: float) -> None:
+    EVERY_S = 1.0
+
+    def __init__(self, url: str | None) -> None:
         self._url = url
-        self._every = every
         self._warned = False
         self.now = EventClock()
         """The latest clock."""
@@ -172,7 +173,7 @@ class ReplayClock:
         async with httpx.AsyncClient(timeout=5.0, trust_env=False) as client:
             while True:
                 await self._read(client, self._url)
-                await asyncio.sleep(self._every)
+                await asyncio.sleep(self.EVERY_S)
 
     async def _read(self, client: httpx.AsyncClient, url: str) -> None:
         try:
@@ -323,7 +324,7 @@ class Services:
         self.extractor = Extractor(
             config.extract_processes, config.extract_timeout, config.max_chars
         )
-        self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
+        self.replay = ReplayClock(config.replay_clock_url)
         self.queue = DocumentQueue(config.queue)
         self.named = NamedAuthors()
         self.poll_queue = PollQueue(config, frontier.polls(), self.patience)

@@ -21,6 +21,9 @@ from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.accounting import Accounts
 from embedding.text.generations import Generations
 
+WAITING_WORDS = 500_000
+"""Words without a row whose users are remembered, at most."""
+
 
 class _WordContributors(NamedTuple):
     authors: set[int]
@@ -124,7 +127,7 @@ class WordAdmission:
         self.anonymity = AnonymityThreshold(
             config.min_authors,
             config.min_sources,
-            config.max_waiting_words,
+            WAITING_WORDS,
             accounts.meters.sources,
         )
         self.admitting = threading.Lock()

@@ -150,6 +150,8 @@ class ServerConfig(Config):
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "mirror_bytes": "leave it out: the memory for rows of one node is 256 MiB",
+        "max_waiting_words": "leave it out: the users of 500,000 words are remembered",
+        "pair_sample": "leave it out: 5,000 scored pairs are kept",
     }
 
     host: str = "127.0.0.1"
@@ -238,9 +240,6 @@ class ServerConfig(Config):
     """A crawled word gets a row only when this many sources used it, or all of them where fewer
     are read. 1: no such rule."""
 
-    max_waiting_words: int = Field(default=500_000, ge=2)
-    """Most words without a row whose users are remembered, in memory alone."""
-
     max_words: int = Field(default=1_000_000, ge=1)
     """Most words held; beyond it the rarest and oldest are evicted."""
 
@@ -277,8 +276,8 @@ class ServerConfig(Config):
     """adagrad: how far a row moves (root mean square) before its deltas shrink."""
 
     shards: int = Field(default=1, ge=1, le=64)
-    """Processes that hold the rows; 1: the server's own. Each of several holds those of its ids, and
-    the server's own holds the vocabulary and says in which order rows change
+    """Processes that hold the rows; 1: the server's own. Each of several holds those of its ids,
+    and the server's own holds the vocabulary and says in which order rows change
     (docs/concepts/server.md)."""
 
     split: Literal["rows", "columns"] = "rows"
@@ -305,9 +304,6 @@ class ServerConfig(Config):
 
     max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
     """Largest message that is taken; a larger one is refused."""
-
-    pair_sample: int = Field(default=5_000, ge=0)
-    """Scored pairs kept as held-out set."""
 
     pip_words: int = Field(default=500, ge=0)
     """Most frequent words whose co-occurrences are sampled for the PIP loss; 0 measures none."""

@@ -23,6 +23,7 @@ from embedding.server.rows.devices import RowDevice
 from embedding.server.rowstore.interface import PairSlots, Vectors
 
 _EWMA = 0.1
+HELD_OUT_PAIRS = 5_000
 
 
 @dataclass
@@ -61,7 +62,7 @@ class ScoreKeeper:
         self._device = device
         self._lock = threading.Lock()
         self.sources: dict[str, SourceScore] = {}
-        self._ring = PairRing(config.pair_sample)
+        self._ring = PairRing(HELD_OUT_PAIRS)
         self._together = Cooccurrence(config.pip_words)
 
     def score(self, pairs: ScorePairs, drawn: PairSlots, rows: Vectors) -> float | None:

@@ -46,7 +46,6 @@ UNUSED: dict[str, dict[str, str]] = {
                 "source_idle_s",
                 "min_authors",
                 "min_sources",
-                "max_waiting_words",
             ),
             CRAWLING,
         ),

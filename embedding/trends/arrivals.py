@@ -246,7 +246,7 @@ def rank_arrivals(
     limits = limits or limits_of(in_one_window(config.false_discovery))
     baseline = add(once.past[-config.baseline_windows :])
     words = _rankable(once, baseline, config)
-    rise = emergence(once.now, baseline, words, config.prior_documents)
+    rise = emergence(once.now, baseline, words)
     new = births(once, config, rise.inflation)
     fresh = set(new.words)
     old = np.array([word not in fresh for word in words], dtype=bool)

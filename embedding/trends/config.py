@@ -25,6 +25,8 @@ class TrendsConfig(Config):
         "anchor_share": "leave it out: procrustes keeps four fifths of its anchors",
         "series_windows": "leave it out: a series has 12 windows",
         "block_rows": "leave it out: it is 1,024",
+        "band_words": "leave it out: it is 400",
+        "prior_documents": "leave it out: it is 200",
     }
 
     estimator: EstimatorName = "usage"
@@ -51,15 +53,9 @@ class TrendsConfig(Config):
     min_sources: int = Field(default=1, ge=1)
     """A born word must occur in at least this many sources."""
 
-    band_words: int = Field(default=400, ge=10)
-    """Words per frequency band of the noise floor."""
-
     baseline_windows: int = Field(default=3, ge=1, le=100)
     """Document frequencies are compared with this many windows before the reported one, together:
     one is often too little to tell a rise from chance."""
-
-    prior_documents: float = Field(default=200.0, gt=0)
-    """Strength of the Dirichlet prior of the log-odds, in documents."""
 
     false_discovery: float = Field(default=0.05, gt=0, lt=1)
     """A row is called significant when its q value is at most this."""

@@ -222,7 +222,7 @@ def judge_words(
         return None
     exposure = noise.exposure(pair.seen_before[rows], in_window[rows])
     stable = traits.scale.forward(values.astype(np.float64))
-    judged = ranked = noise.judge(stable, exposure, config.band_words)
+    judged = ranked = noise.judge(stable, exposure)
     if sure is not None:
         ranked = noise.RankedShifts(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     grounds = None if sure is None else sure.grounds

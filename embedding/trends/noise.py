@@ -20,6 +20,8 @@ from embedding.trends.significance import (
     robust_scale,
 )
 
+BAND_WORDS = 400
+"""Words of a band of the noise floor, at most."""
 SMALLEST_SCALE = 1e-3
 WIDEST = float(np.log(1.5))
 _COLUMNS = ("exposure", "median", "scale")
@@ -125,7 +127,7 @@ class RankedShifts:
         return RankedShifts(self.z[chosen], p, benjamini_hochberg(p), self.floor)
 
 
-def judge(shift: TestArray, exposure: TestArray, band_words: int) -> RankedShifts:
+def judge(shift: TestArray, exposure: TestArray, band_words: int = BAND_WORDS) -> RankedShifts:
     """z, p and q of each shift against its own frequency band."""
     floor = noise_floor(shift, exposure, band_words)
     z = floor.z(shift, exposure) if len(shift) else np.zeros(0)

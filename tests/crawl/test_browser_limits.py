@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from embedding.crawl import browser
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
@@ -119,11 +120,14 @@ async def test_dialogs_popups_and_downloads_do_not_stop_a_page(pages: Any, quick
     assert sum(path.startswith("/good") for path in pages.asked) == 0
 
 
-async def test_a_page_has_only_so_many_requests(pages: Any, quick: Any, reply: Any) -> None:
+async def test_a_page_has_only_so_many_requests(
+    pages: Any, quick: Any, reply: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browser, "PAGE_REQUESTS", 10)
     pages.answers["/greedy"] = reply(
         "<script>for (let i = 0; i < 50; i++) fetch('/n/' + i)</script>" + GOOD
     )
-    async with rendering(quick(pages.host, render_requests=10)) as pool:
+    async with rendering(quick(pages.host)) as pool:
         await render(pool, f"{pages.base}/greedy")
     assert sum(path.startswith("/n/") for path in pages.asked) <= 10
 

@@ -15,7 +15,7 @@ from embedding.crawl.config import CrawlConfig
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.origins import Publication
-from embedding.crawl.services import Services
+from embedding.crawl.services import ReplayClock, Services
 from embedding.sources.config import SourceConfig
 
 PATHS = [f"/a/{n}" for n in range(6)]
@@ -164,7 +164,7 @@ def test_the_most_trusted_of_several_times_counts_unless_it_is_yet_to_come(
 
 
 async def test_what_is_played_is_not_yet_to_come_because_the_clock_was_read_long_ago(
-    site: Any, quick: Any, reply: Any, frontier: Frontier
+    site: Any, quick: Any, reply: Any, frontier: Frontier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A busy crawler reads the clock of the played web late; the web has gone on meanwhile."""
     early, played = (datetime(2021, 4, day, tzinfo=UTC).timestamp() for day in (1, 20))
@@ -177,7 +177,8 @@ async def test_what_is_played_is_not_yet_to_come_because_the_clock_was_read_long
     row = '<li><a href="{0}">글</a><span class="when">2021-04-20</span></li>'
     source = listing(site, reply, row, items="li", time=".when")
     site.answers["/clock.json"] = clock
-    config = quick(site.host, replay_clock_url=f"{site.base}/clock.json", replay_clock_every=3600.0)
+    monkeypatch.setattr(ReplayClock, "EVERY_S", 3600.0)
+    config = quick(site.host, replay_clock_url=f"{site.base}/clock.json")
     crawler = Crawler([source], config, frontier)
     found = await crawl(crawler, lambda found: len(found) == len(PATHS) or settled(crawler))
     assert len(found) == len(PATHS)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from embedding.crawl.config import CrawlConfig
 from embedding.kernel.config import validate, without_removed
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
@@ -11,7 +12,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
 
-WITH_REMOVED = (NodeConfig, ServerConfig, SyncConfig, TrendsConfig, WebConfig)
+WITH_REMOVED = (CrawlConfig, NodeConfig, ServerConfig, SyncConfig, TrendsConfig, WebConfig)
 REMOVED = [(config, old) for config in WITH_REMOVED for old in config.REMOVED]
 
 

@@ -58,7 +58,6 @@ def make_state(**changes) -> ServerState:
         "max_candidates": CANDIDATES,
         "half_life_tokens": 20_000.0,
         "initial_rows": 64,
-        "pair_sample": 500,
         "pip_words": 50,
         "window": WindowUnit.WEEK,
         "device": "cpu",
