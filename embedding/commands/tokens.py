@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import (
-    Json,
-    console,
-    errors,
-    print_json,
-    print_line,
-    settings_of,
-)
+from embedding.commands.common import Json, console, errors, print_json, print_line, settings_of
 
 if TYPE_CHECKING:
     from embedding.web.tokens import AccessTokens

@@ -13,13 +13,7 @@ import numpy as np
 from embedding.models.config import ModelConfig
 from embedding.models.jit import bare
 from embedding.models.noise_trainer import NoiseTrainer
-from embedding.models.outputs import (
-    advance,
-    descend,
-    draw_noise,
-    fetch_ahead,
-    learn,
-)
+from embedding.models.outputs import advance, descend, draw_noise, fetch_ahead, learn
 from embedding.models.sampling import below, next_state, seeded
 from embedding.models.simd import axpy, clear
 from embedding.models.tracking import enter, leave

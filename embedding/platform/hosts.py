@@ -21,11 +21,7 @@ from typing import Literal, cast, get_args
 from pydantic import Field, ValidationError
 
 from embedding.exchange.token import private
-from embedding.kernel.certificates import (
-    ensure_certificate,
-    ensure_issued,
-    new_request,
-)
+from embedding.kernel.certificates import ensure_certificate, ensure_issued, new_request
 from embedding.kernel.config import Config, explain
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.private import ensure_secret, private_folder

@@ -20,14 +20,7 @@ from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import SnapshotError, YeoronError
 from embedding.snapshots import erasing
 from embedding.snapshots.files import FileEntry, entry, locked, manifest_text
-from embedding.snapshots.format import (
-    COUNTS,
-    ID,
-    MANIFEST,
-    VECTORS,
-    Manifest,
-    parse_manifest,
-)
+from embedding.snapshots.format import COUNTS, ID, MANIFEST, VECTORS, Manifest, parse_manifest
 
 _TRIES = 4
 _PAUSE_S = 0.2

@@ -29,12 +29,7 @@ from embedding.server.policies.traits import POLICIES
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
-from embedding.worker.corpus.corpus import (
-    NOT_UTF8,
-    CorpusStretch,
-    dated_line,
-    stretches,
-)
+from embedding.worker.corpus.corpus import NOT_UTF8, CorpusStretch, dated_line, stretches
 from embedding.worker.learning.training import in_place
 from embedding.worker.spec import CorpusShare
 

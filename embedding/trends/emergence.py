@@ -21,12 +21,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import IntArray
 from embedding.trends.frequency import Frequency
-from embedding.trends.significance import (
-    TestArray,
-    benjamini_hochberg,
-    robust_scale,
-    two_sided,
-)
+from embedding.trends.significance import TestArray, benjamini_hochberg, robust_scale, two_sided
 
 _WordMask = npt.NDArray[np.bool_]
 

@@ -13,12 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import IntArray
-from embedding.trends.significance import (
-    TestArray,
-    benjamini_hochberg,
-    normal_sf,
-    robust_scale,
-)
+from embedding.trends.significance import TestArray, benjamini_hochberg, normal_sf, robust_scale
 
 BAND_WORDS = 400
 """Words of a band of the noise floor, at most."""
