@@ -6,7 +6,8 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
+from embedding.commands.option_groups import grouped
 from embedding.commands.store_options import SnapshotStoreOption, page_of
 from embedding.commands.trend_reports import (
     last_found,
@@ -62,6 +64,46 @@ Between = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class AskedStore:
+    """Which store answers: the platform's, or one in a folder."""
+
+    snapshots: SnapshotStoreOption = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        return settings_of(self.snapshots)
+
+    def reader(self) -> Reader:
+        from embedding.ask.reader import Reader
+
+        return Reader(page_of(self.settings, self.snapshots, None), whole=True)
+
+    def answers(self) -> Answers:
+        from embedding.ask.answers import Answers
+
+        return Answers(page_of(self.settings, self.snapshots, None), whole=True)
+
+
+@dataclass(frozen=True)
+class AskedWindow(AskedStore):
+    """And which of its windows."""
+
+    id: ReportIdArgument = "latest"
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """How an answer is printed: as a table, unless a program or a spreadsheet reads it."""
+
+    as_json: Json = False
+    as_csv: Csv = False
+
+    @property
+    def is_table(self) -> bool:
+        return not (self.as_json or self.as_csv)
+
+
 FREQUENCY_HELP = {
     "born": """New words: enough documents use them for the first time.
 
@@ -84,75 +126,62 @@ _EMPTY = {"born": "No word is new."}
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(help=ABOUT, no_args_is_help=True)
-    group.command("stories")(stories)
-    group.command("moved")(moved)
-    group.command("score")(score)
-    for name, about in FREQUENCY_HELP.items():
-        group.command(name)(ranking_command(name, about))
-    group.command("word")(word)
-    group.command("axis")(axis)
-    group.command("contrast")(contrast)
-    group.command("bias")(bias)
-    group.command("report")(report)
+    rankings = [ranking_command(name, about) for name, about in FREQUENCY_HELP.items()]
+    commands: list[Callable[..., None]] = [stories, moved, score, *rankings]
+    commands += [word, axis, contrast, bias, report]
+    for command in commands:
+        group.command(command.__name__)(grouped(command))
     app.add_typer(group, name="trends")
 
 
-def stories(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
-    limit: LimitOption = 20,
-    as_json: Json = False,
-) -> None:
+def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) -> None:
     """What happened: words that changed together and are used alike, surest first.
 
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
     from embedding.snapshots.evidence import EvidenceStore
 
-    chosen = settings_of(snapshots)
     # Addresses of the settings' folder belong to the snapshots of the settings.
-    evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
-    reader = _reader(chosen, snapshots)
-    found = report_of(reader, id)
+    here = asked.snapshots is None
+    evidence = EvidenceStore(asked.settings.paths.evidence) if here else None
+    reader = asked.reader()
+    found = report_of(reader, asked.id)
     refuse_nothing(found)
-    last = partial(_last, reader, snapshots, id, found, "stories")
+    last = partial(_last, reader, asked, found, "stories")
     print_stories(found, evidence, limit, as_json=as_json, last=last)
 
 
 def moved(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
+    asked: AskedWindow,
+    *,
     every: Annotated[
         bool, typer.Option("--all", help="All words that were compared, clear or not.")
     ] = False,
     between: Between = None,
     limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    form: AnswerForm,
 ) -> None:
     """Words whose meaning changed, surest first.
 
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
     `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-02`
     """
-    _refuse_both(id, between)
     if not (every or between):
-        _print_window(snapshots, id, "moved", limit, as_json, as_csv)
+        _print_window(asked, "moved", limit, form)
         return
-    found = _scored(settings_of(snapshots), snapshots, id, between)[0]
+    found = _scored(asked, between)[0]
     if every:
-        print_all(found, as_json=as_json, as_csv=as_csv)
+        print_all(found, form)
     else:
-        _print(found, "moved", limit, as_json, as_csv)
+        _print(found, "moved", limit, form)
 
 
 def score(
     words: Annotated[Path, typer.Option(help="A file with one word a line.")],
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
+    asked: AskedWindow,
+    *,
     between: Between = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    form: AnswerForm,
 ) -> None:
     """How much the words of a file changed, in the order of the file.
 
@@ -161,31 +190,17 @@ def score(
     Examples: `yeoron trends score --words words.txt` ·
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
-
-    _refuse_both(id, between)
-    chosen = settings_of(snapshots)
-    found, named, reasons = named_report(chosen, snapshots, words, id, between)
-    print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
-
-
-def _refuse_both(id: str, between: tuple[str, str] | None) -> None:
-    if between and id != "latest":
-        raise ConfigError(f"--id {id}: not accepted with --between, which names both windows.")
+    found, named, reasons = named_report(asked, words, between)
+    print_named(found, named, reasons, form)
 
 
 def ranking_command(name: str, about: str) -> Callable[..., None]:
     """The command that shows one ranking of a window."""
 
-    def ranking(
-        snapshots: SnapshotStoreOption = None,
-        id: ReportIdArgument = "latest",
-        limit: LimitOption = 20,
-        as_json: Json = False,
-        as_csv: Csv = False,
-    ) -> None:
-        _print_window(snapshots, id, name, limit, as_json, as_csv)
+    def ranking(asked: AskedWindow, *, limit: LimitOption = 20, form: AnswerForm) -> None:
+        _print_window(asked, name, limit, form)
 
-    ranking.__doc__ = about
+    ranking.__name__, ranking.__doc__ = name, about
     return ranking
 
 
@@ -198,10 +213,9 @@ def axis(
         str | None, typer.Option(help="Words of one pole of your own, divided by commas.")
     ] = None,
     negative: Annotated[str | None, typer.Option(help="Words of the other pole.")] = None,
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
-    as_json: Json = False,
-    as_csv: Csv = False,
+    *,
+    asked: AskedWindow,
+    form: AnswerForm,
 ) -> None:
     """Where a word stands between two poles, by source and over time, with intervals.
 
@@ -211,14 +225,13 @@ def axis(
     Examples: `yeoron trends axis 일본` · `yeoron trends axis 일본 --axis sentiment` ·
     `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
     """
-    chosen = settings_of(snapshots)
-    asked = axes_asked(chosen.web.axes, name, positive, negative)
-    answers = _answers(chosen, snapshots)
-    snapshot = answers.reader.open(id)
-    found = follow(answers, word, asked, snapshot.id)
+    axes = axes_asked(asked.settings.web.axes, name, positive, negative)
+    answers = asked.answers()
+    snapshot = answers.reader.open(asked.id)
+    found = follow(answers, word, axes, snapshot.id)
     if not any(one and one.points for _, one, _ in found) and word not in snapshot:
         raise answers.unknown(word)
-    print_axes(found, as_json=as_json, as_csv=as_csv)
+    print_axes(found, form)
 
 
 def contrast(
@@ -226,11 +239,10 @@ def contrast(
     second: Annotated[
         str | None, typer.Argument(help="Another source; not given: all others together.")
     ] = None,
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
+    *,
+    asked: AskedWindow,
     limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    form: AnswerForm,
 ) -> None:
     """Words that a source uses differently in one window, surest first.
 
@@ -240,21 +252,16 @@ def contrast(
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import contrast_csv, contrast_table, fitted
 
-    answers = _answers(settings_of(snapshots), snapshots)
+    answers = asked.answers()
     with console.status("Comparing sources …"):
-        found = answers.contrast(first, second, answers.reader.named(id), None)
-    if as_json or as_csv:
-        sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
-    else:
+        found = answers.contrast(first, second, answers.reader.named(asked.id), None)
+    if form.is_table:
         console.print(fitted(contrast_table(found, limit), 2, console.width))
+    else:
+        sys.stdout.write(to_json(found) if form.as_json else contrast_csv(found, limit))
 
 
-def bias(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
+def bias(asked: AskedWindow, form: AnswerForm) -> None:
     """Which source the model serves worst, and weights of the sources that would change it.
 
     Example: `yeoron trends bias --snapshots store`
@@ -262,20 +269,18 @@ def bias(
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import bias_csv, bias_table, weights_setting
 
-    answers = _answers(settings_of(snapshots), snapshots)
-    found = answers.bias(answers.reader.named(id))
-    if as_json or as_csv:
-        sys.stdout.write(to_json(found) if as_json else bias_csv(found))
-    else:
-        console.print(bias_table(found))
-        if found.predicted is not None:
-            proposal = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
-            print_line(proposal)
+    answers = asked.answers()
+    found = answers.bias(answers.reader.named(asked.id))
+    if not form.is_table:
+        sys.stdout.write(to_json(found) if form.as_json else bias_csv(found))
+        return
+    console.print(bias_table(found))
+    if found.predicted is not None:
+        print_line(f"Proposed, as a line of the settings:\n{weights_setting(found)}")
 
 
 def report(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",
+    asked: AskedWindow,
     every: Annotated[bool, typer.Option("--all", help="One report for each window.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder of reports; not given: that of the settings.")
@@ -289,13 +294,12 @@ def report(
     from embedding.trends.report import build_report
     from embedding.trends.storage import save
 
-    chosen = settings_of(snapshots)
-    folder, reader = out or chosen.paths.trends, _reader(chosen, snapshots)
+    folder, reader = out or asked.settings.paths.trends, asked.reader()
     written = []
     # An empty store says so when it is asked for its latest.
-    for one in (every and [ref.id for ref in reader.list()]) or [reader.named(id)]:
+    for one in (every and [ref.id for ref in reader.list()]) or [reader.named(asked.id)]:
         with console.status("Comparing windows …"):
-            found = build_report(reader, one, chosen.trends, folder)
+            found = build_report(reader, one, asked.settings.trends, folder)
         written.append(str(save(found, folder)))
     if as_json:
         print_json(written)
@@ -305,10 +309,7 @@ def report(
 
 
 def word(
-    word: Annotated[str, typer.Argument(help="The word.")],
-    snapshots: SnapshotStoreOption = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    word: Annotated[str, typer.Argument(help="The word.")], asked: AskedStore, form: AnswerForm
 ) -> None:
     """One word over all windows: frequency by source, shift, neighbours, and when it changed.
 
@@ -317,41 +318,34 @@ def word(
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import fitted, word_csv, word_table
 
-    answers = _answers(settings_of(snapshots), snapshots)
+    answers = asked.answers()
     history = answers.word(word)
-    if as_json or as_csv:
-        sys.stdout.write(to_json(history) if as_json else word_csv(history))
-    else:
-        with console.status("Comparing windows …"):
-            change = answers.change(history.word, None)
-        console.print(fitted(word_table(history, change, console.width), 1, console.width))
+    if not form.is_table:
+        sys.stdout.write(to_json(history) if form.as_json else word_csv(history))
+        return
+    with console.status("Comparing windows …"):
+        change = answers.change(history.word, None)
+    console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
-def _print_window(
-    snapshots: Path | None,
-    id: str,
-    name: str,
-    limit: int,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
+def _print_window(asked: AskedWindow, name: str, limit: int, form: AnswerForm) -> None:
     """A ranking of a window; below that of a quiet one which window had a finding last."""
-    reader = _reader(settings_of(snapshots), snapshots)
-    report = report_of(reader, id)
-    _print(report, name, limit, as_json, as_csv)
-    if not (as_json or as_csv) and (sentence := _last(reader, snapshots, id, report, name)):
+    reader = asked.reader()
+    report = report_of(reader, asked.id)
+    _print(report, name, limit, form)
+    if form.is_table and (sentence := _last(reader, asked, report, name)):
         print_line(sentence)
 
 
-def _last(reader: Reader, snapshots: Path | None, id: str, report: TrendReport, name: str) -> str:
+def _last(reader: Reader, asked: AskedWindow, report: TrendReport, name: str) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
-    if id != "latest":
+    if asked.id != "latest":
         return ""
     with console.status("Looking for the last window with a finding …"):
-        return last_found(report, name, snapshots, reader)
+        return last_found(report, name, asked.snapshots, reader)
 
 
-def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
+def _print(report: TrendReport, name: str, limit: int, form: AnswerForm) -> None:
     refuse_nothing(report)
     from embedding.trends.table import (
         fitted,
@@ -363,8 +357,8 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         ranking_title,
     )
 
-    if as_json or as_csv:
-        text = ranking_json if as_json else ranking_csv
+    if not form.is_table:
+        text = ranking_json if form.as_json else ranking_csv
         sys.stdout.write(text(report, name, limit))
     elif ranking(report, name):
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
@@ -374,26 +368,16 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
             print_line(sentence)
 
 
-def _reader(chosen: Settings, snapshots: Path | None) -> Reader:
-    from embedding.ask.reader import Reader
-
-    return Reader(page_of(chosen, snapshots, None), whole=True)
-
-
-def _answers(chosen: Settings, snapshots: Path | None) -> Answers:
-    from embedding.ask.answers import Answers
-
-    return Answers(page_of(chosen, snapshots, None), whole=True)
-
-
-def _scored(
-    chosen: Settings, snapshots: Path | None, id: str, windows: tuple[str, str] | None
-) -> tuple[TrendReport, Reader]:
+def _scored(asked: AskedWindow, windows: tuple[str, str] | None) -> tuple[TrendReport, Reader]:
     """A report with the figures of all words, and what it was read by."""
-    reader = _reader(chosen, snapshots)
+    if windows and asked.id != "latest":
+        raise ConfigError(
+            f"--id {asked.id}: not accepted with --between, which names both windows."
+        )
+    reader = asked.reader()
     if windows:
-        return report_between(reader, windows, chosen.trends), reader
-    return report_of(reader, id, scores=True), reader
+        return report_between(reader, windows, asked.settings.trends), reader
+    return report_of(reader, asked.id, scores=True), reader
 
 
 def print_stories(
@@ -456,21 +440,16 @@ REASON = "reason"
 _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
 
 
-def print_all(report: TrendReport, *, as_json: bool, as_csv: bool) -> None:
+def print_all(report: TrendReport, form: AnswerForm) -> None:
     """Every word that was compared, a line each, surest first."""
     from embedding.trends.scoretable import COLUMNS
 
     refuse_nothing(report)
-    _write(report, COLUMNS, scores_in(report).rows(), as_json, as_csv)
+    _write(report, COLUMNS, scores_in(report).rows(), form)
 
 
 def print_named(
-    report: TrendReport,
-    words: Sequence[str],
-    reasons: Mapping[str, str],
-    *,
-    as_json: bool,
-    as_csv: bool,
+    report: TrendReport, words: Sequence[str], reasons: Mapping[str, str], form: AnswerForm
 ) -> None:
     """The named words in their order; one that was not compared has a reason in place of figures.
 
@@ -483,7 +462,7 @@ def print_named(
     rows = [
         {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in words
     ]
-    _write(report, (*COLUMNS, REASON), rows, as_json, as_csv)
+    _write(report, (*COLUMNS, REASON), rows, form)
 
 
 def scores_in(report: TrendReport) -> WordScores:
@@ -497,14 +476,13 @@ def _write(
     report: TrendReport,
     columns: Sequence[str],
     rows: Iterable[Mapping[str, Any]],
-    as_json: bool,
-    as_csv: bool,
+    form: AnswerForm,
 ) -> None:
     """A line for each row, written as they come: a hundred thousand would have to be held whole."""
     from embedding.trends.plain import to_plain
     from embedding.trends.table import csv_cell, ranking_title
 
-    if as_json:
+    if form.as_json:
         head = {
             "snapshot": report.snapshot,
             "compared_with": report.compared_with,
@@ -517,7 +495,7 @@ def _write(
             line = json.dumps(row, ensure_ascii=False, sort_keys=True)
             sys.stdout.write(("," if at else "") + "\n" + line)
         sys.stdout.write("\n]}\n")
-    elif as_csv:
+    elif form.as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([csv_cell(row[column]) for column in columns] for row in rows)
@@ -542,11 +520,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def named_report(
-    chosen: Settings,
-    snapshots: Path | None,
-    path: Path,
-    id: str,
-    windows: tuple[str, str] | None,
+    asked: AskedWindow, path: Path, windows: tuple[str, str] | None
 ) -> tuple[TrendReport, list[str], dict[str, str]]:
     """The report, the words of the file, and why those that were not compared were not."""
     from embedding.trends.between import TwoSnapshots
@@ -554,14 +528,14 @@ def named_report(
     from embedding.trends.scores import why_not
 
     words = read_words(path)
-    report, reader = _scored(chosen, snapshots, id, windows)
+    report, reader = _scored(asked, windows)
     refuse_nothing(report)
     known = scores_in(report).of(words)
     unknown = [word for word in words if word not in known]
     source: Snapshots = reader
     if report.compared_with is not None:
         source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
-    reasons = why_not(unknown, gather(source, report.snapshot.id), chosen.trends)
+    reasons = why_not(unknown, gather(source, report.snapshot.id), asked.settings.trends)
     return report, words, reasons
 
 
@@ -630,20 +604,20 @@ def follow(
     return found
 
 
-def print_axes(found: Sequence[Followed], *, as_json: bool, as_csv: bool) -> None:
+def print_axes(found: Sequence[Followed], form: AnswerForm) -> None:
     """To standard output. Axes of the settings are named in JSON (a list) and in CSV (a column)."""
     from embedding.trends.plain import to_plain
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import axes_csv, axis_csv, axis_table
 
     given = found[0][1] if found[0][0] is None else None
-    if as_json:
+    if form.as_json:
         plain = [
             {"axis": name, "error": sentence, **(to_plain(history) if history else {})}
             for name, history, sentence in found
         ]
         sys.stdout.write(to_json(plain if given is None else given))
-    elif as_csv:
+    elif form.as_csv:
         named = [(name or "", history) for name, history, _ in found if history is not None]
         sys.stdout.write(axes_csv(named) if given is None else axis_csv(given))
     else:

@@ -7,7 +7,6 @@ Python and Airflow ask here first, and compute what is not there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,3 @@ class FinishedReports:
         """The figures of every word that the finished report compared; None as for `report`."""
         key = self.key(id)
         return storage.load_scores(self._folder, id, key) if self._folder and key else None
-
-    def with_scores(self, id: str) -> TrendReport | None:
-        report, scores = self.report(id), self.scores(id)
-        return None if report is None or scores is None else replace(report, scores=scores)
