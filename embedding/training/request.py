@@ -113,19 +113,6 @@ class TrainRequest(Config):
         return NodeConfig(**{**usual, **set_of(self.node), **asked})
 
     @property
-    def usage(self) -> bool:
-        """Whether the use of words is kept for comparing windows: only where there are windows."""
-        return self.dated is not None and self.server.usage
-
-    @property
-    def rare_mentions(self) -> int:
-        """Until when vectors of words are inferred: only where snapshots follow what is new.
-
-        In one snapshot of a whole corpus a rare word's rough vector would only be in the way.
-        """
-        return 0 if self.dated is None else self.server.rare_mentions
-
-    @property
     def calendar(self) -> Calendar | None:
         """Of the windows that are cut; None: of all there is one snapshot."""
         return None if self.dated is None else Calendar(self.dated, self.server.calendar.zone)

@@ -99,16 +99,19 @@ def _server(
     request: TrainRequest, store: Path, resume: TrainingResume | None, scratch: Path
 ) -> Iterator[ParameterServer]:
     window = request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY)
+    dated = request.dated is not None
     config = ServerConfig(
         **{
-            "half_life_tokens": None if request.dated is None else HALF_LIFE_TOKENS,
+            "half_life_tokens": HALF_LIFE_TOKENS if dated else None,
             **set_of(request.server),
             "snapshots": str(store),
             "window": window,
-            "cut": "manual" if request.dated is None else "watermark",
+            "cut": "watermark" if dated else "manual",
             "in_step": True,
-            "rare_mentions": request.rare_mentions,
-            "usage": request.usage,
+            # In one snapshot of a whole corpus a rare word's rough vector is only in the way, and
+            # nothing is compared with it.
+            "rare_mentions": request.server.rare_mentions if dated else 0,
+            "usage": dated and request.server.usage,
             "initial_rows": INITIAL_ROWS,
             "state_dir": None if resume is None else resume.server,
             "shards_dir": scratch if resume is None else None,
