@@ -30,7 +30,7 @@ MOST_SOURCES = 32
 """Each has a block of its own in every tick that holds it, and sums of its own in a window."""
 
 
-SHORT = {
+WITHOUT_SECTION = {
     "server": ("checkpoint_every_s", "device", "max_words", "min_count", "shards", "split"),
     "node": ("block_tokens",),
 }
@@ -144,9 +144,9 @@ class TrainRequest(Config):
 
 
 def in_sections(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request is given, with each of `SHORT` in its section."""
+    """What a request is given, with each of `WITHOUT_SECTION` in its section."""
     values = dict(given)
-    for section, names in SHORT.items():
+    for section, names in WITHOUT_SECTION.items():
         settings = values.get(section, {})
         short = {name: values.pop(name) for name in names if name in values}
         values[section] = {

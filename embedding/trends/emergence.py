@@ -28,7 +28,7 @@ _WordMask = npt.NDArray[np.bool_]
 ENOUGH_WORDS = 50
 BAND = 151
 """Words of like frequency; their median change is the usual one."""
-PRIOR = 200.0
+_PRIOR = 200.0
 """Strength of the Dirichlet prior of the log-odds, in documents."""
 _USED = 5
 """Documents before and now of a word that says what is usual."""
@@ -68,7 +68,7 @@ class Emergence(Judged):
 
 
 def emergence(
-    now: Frequency, before: Frequency, words: Sequence[str], prior_documents: float = PRIOR
+    now: Frequency, before: Frequency, words: Sequence[str], prior_documents: float = _PRIOR
 ) -> Emergence:
     """Compare the documents that hold each of `words` in two windows."""
     sources = tuple(sorted({*now.sources, *before.sources}))

@@ -91,12 +91,12 @@ def train(
     processes. Raises YeoronError for what cannot work, before anything is written.
     """
     from embedding.training import TrainRequest, train_corpus
-    from embedding.training.request import SHORT
+    from embedding.training.request import WITHOUT_SECTION
 
     def silent(_: TrainProgress) -> None:
         """Show nothing."""
 
-    known = {*TrainRequest.model_fields, *chain.from_iterable(SHORT.values())}
+    known = {*TrainRequest.model_fields, *chain.from_iterable(WITHOUT_SECTION.values())}
     if unknown := sorted(set(more) - known):
         names = {*known, *inspect.signature(train).parameters}
         close = get_close_matches(unknown[0], names, n=1)
