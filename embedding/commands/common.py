@@ -132,6 +132,12 @@ def log_to_stderr(process: str, *, node: str = "", chosen: Settings | None = Non
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
+SYNC_SETTING = (
+    "A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
+    "(docs/concepts/synchronisation.md); may be repeated."
+)
+
+
 def sync_settings(given: list[str] | None, policy: str) -> dict[str, str]:
     """NAME=VALUE of --sync-setting; SyncConfig says which names and values there are.
 

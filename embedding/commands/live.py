@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from embedding.commands.common import (
+    SYNC_SETTING,
     Json,
     print_json,
     print_line,
@@ -90,8 +91,7 @@ def policy(
     sync_setting: Annotated[
         list[str] | None,
         typer.Option(
-            help="A setting as NAME=VALUE, as in tau=8 or staleness=2 "
-            "(docs/concepts/synchronisation.md); may be repeated. Others stay as they are."
+            help=f"{SYNC_SETTING} Others stay as they are.",
         ),
     ] = None,
     server: ServerOption = None,

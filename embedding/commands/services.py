@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from embedding.commands.common import (
+    SYNC_SETTING,
     errors,
     keep_private,
     log_to_stderr,
@@ -51,10 +52,6 @@ def parse_listen(text: str) -> dict[str, object]:
 
 
 _FOLLOW = "Follow this server (grpc://HOST:PORT) and keep a replica of its rows."
-_SYNC_SETTING = (
-    "A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
-    "(docs/concepts/synchronisation.md); may be repeated."
-)
 SERVER_OPTIONS = {
     "device": SettingOption(str, "server.device"),
     "shards": SettingOption(int, "server.shards"),
@@ -69,7 +66,7 @@ SERVER_OPTIONS = {
     "tls_client_ca": SettingOption(Path, "server.tls_client_ca"),
     "http_port": SettingOption(int, "server.http_port"),
     "policy": SettingOption(str, "sync.policy", "One of {policies}."),
-    "sync_setting": SettingOption(list[str], about=_SYNC_SETTING),
+    "sync_setting": SettingOption(list[str], about=SYNC_SETTING),
 }
 PAGE_OPTIONS = {
     "host": SettingOption(str, "web.host"),

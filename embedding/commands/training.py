@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.text import Text
 
 from embedding.commands.common import (
+    SYNC_SETTING,
     Json,
     console,
     errors,
@@ -60,10 +61,6 @@ _BLOCK = (
 _SYNC = (
     "When nodes see what others learnt: {policies}. sandblaster: rounds of L-BFGS on what was "
     "read; hogwild: the nodes share the tables in memory (default: ssp)."
-)
-_SYNC_SETTING = (
-    "A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
-    "(docs/concepts/synchronisation.md); may be repeated."
 )
 _CACHE = (
     "Megabytes of rows that each node keeps; only rows that others changed are sent again. "
@@ -111,7 +108,7 @@ OPTIONS = {
     "split": SettingOption(str, "server.split"),
     "device": SettingOption(str, "server.device", _DEVICE),
     "sync": SettingOption(str, "sync.policy", _SYNC),
-    "sync_setting": SettingOption(list[str], about=_SYNC_SETTING),
+    "sync_setting": SettingOption(list[str], about=SYNC_SETTING),
     "topology": SettingOption(str, "topology.kind"),
     "aggregators": SettingOption(int, "topology.aggregators"),
     "server_groups": SettingOption(int, "topology.server_groups"),

@@ -19,7 +19,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_free
-from embedding.platform.doctor import configuration, content, examining, machine, stores
+from embedding.platform.doctor import content, examining, machine, stores
 from embedding.platform.doctor.diagnosis import Diagnosis, diagnose
 from embedding.settings import PathsConfig, Settings, given_settings, load_settings
 from embedding.text import kiwi
@@ -242,17 +242,17 @@ def test_settings_that_mean_nothing(tmp_path, monkeypatch):
     file = tmp_path / "yeoron.toml"
     monkeypatch.setenv("YEORON_SETTINGS", str(file))
     file.write_text("[sync]\nstaleness = 3\n")
-    assert states(configuration.check_settings(load_settings(), given_settings())) == ["ok"]
+    assert states(examining.check_settings(load_settings(), given_settings())) == ["ok"]
     file.write_text('[sync]\npolicy = "bsp"\nstaleness = 3\n[notify]\nwords = ["말"]\n')
     monkeypatch.setenv("YEORON_STREAM__REPLAY_ALPHA", "0.5")
-    found = list(configuration.check_settings(load_settings(), given_settings()))
+    found = list(examining.check_settings(load_settings(), given_settings()))
     assert states(found) == ["warn"] * 3
     assert f"{file}: [sync] staleness: it has no effect" in said(found)
     assert "YEORON_STREAM__REPLAY_ALPHA" in said(found)
 
 
 def test_every_setting_that_is_looked_at_exists():
-    for name in configuration._IDLE:
+    for name in examining._IDLE:
         section, _, field = name.partition(".")
         assert field in type(getattr(Settings(), section)).model_fields, name
 

@@ -1,7 +1,8 @@
-"""All checks, wired from the settings."""
+"""All checks, wired from the settings; and whether those that were given mean anything."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +11,11 @@ from embedding.cluster import blocked_sources, has_frontier
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.ports import is_free
 from embedding.platform.checking import contact
-from embedding.platform.doctor import configuration, content, machine, stores
-from embedding.platform.doctor.diagnosis import Diagnosis, HealthCheck, diagnose
+from embedding.platform.doctor import content, machine, stores
+from embedding.platform.doctor.diagnosis import Diagnosis, HealthCheck, diagnose, fine, warn
 from embedding.platform.operate import running_supervisor
 from embedding.platform.ports import port_settings
-from embedding.settings import Settings, given_settings, load_settings
+from embedding.settings import GivenSettings, Settings, given_settings, load_settings
 from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import load_sources
 from embedding.sources.kinds import SOURCES
@@ -46,7 +47,7 @@ def settings_checks(settings: Settings) -> dict[str, HealthCheck]:
         for part, address in database_addresses(settings).items()
     }
     return {
-        "settings": lambda: configuration.check_settings(settings, given_settings()),
+        "settings": lambda: check_settings(settings, given_settings()),
         "packages": lambda: machine.check_packages(needed_extras(settings)),
         "memory": partial(machine.check_memory, settings.cluster.nodes),
         "disk": partial(machine.check_disk, paths.home),
@@ -100,3 +101,87 @@ def certificates(settings: Settings) -> dict[str, Path]:
     made = {"Dask": paths.dask_certificate[0], "the server": paths.server_certificate[0]}
     found |= {name: path for name, path in made.items() if path.is_file()}
     return {name: path for name, path in found.items() if path is not None}
+
+
+_Idle = Callable[[Settings], bool]
+
+
+def _policy(*names: str) -> _Idle:
+    return lambda s: s.sync.policy not in names
+
+
+def _without_shards(settings: Settings) -> bool:
+    return settings.server.shards == 1 and settings.server.split == "rows"
+
+
+_IDLE: dict[str, tuple[_Idle, str]] = {
+    "sync.staleness": (_policy("ssp", "auto"), "sync.policy is not ssp"),
+    "sync.backups": (_policy("backup"), "sync.policy is not backup"),
+    "sync.n_push": (_policy("asp", "auto"), "sync.policy is not asp"),
+    "sync.n_fetch": (_policy("asp", "auto"), "sync.policy is not asp"),
+    "sync.tau": (_policy("easgd", "averaging"), "sync.policy is not easgd or averaging"),
+    "sync.elasticity": (_policy("easgd"), "sync.policy is not easgd"),
+    **{
+        f"sync.lbfgs_{name}": (_policy("sandblaster"), "sync.policy is not sandblaster")
+        for name in ("every", "batch_tokens", "portion_tokens", "iterations", "copies", "reach")
+    },
+    **{
+        f"sync.auto_{name}": (_policy("auto"), "sync.policy is not auto")
+        for name in ("alike", "apart", "stay_s")
+    },
+    "web.trends": (lambda _: True, "the page compares as [trends] says"),
+    "server.adagrad_rate": (
+        lambda s: s.server.optimizer != "adagrad",
+        "server.optimizer is not adagrad",
+    ),
+    "server.shards_port": (_without_shards, "server.shards is 1"),
+    "server.shards_dir": (_without_shards, "server.shards is 1"),
+    "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),
+    "model.buckets": (lambda s: not s.model.traits.has_subwords, "the model has no n-grams"),
+    "model.negative": (lambda s: not s.model.traits.draws_noise, "the model draws no noise"),
+    "model.glove_alpha": (lambda s: s.model.model != "glove", "model.model is not glove"),
+    "model.glove_ceiling": (lambda s: s.model.model != "glove", "model.model is not glove"),
+    "model.shift": (lambda s: s.model.model != "sppmi", "model.model is not sppmi"),
+    "model.min_learning_rate": (
+        lambda s: s.model.schedule != "linear",
+        "model.schedule is not linear",
+    ),
+    "model.window_swing": (
+        lambda s: s.model.schedule != "window",
+        "model.schedule is not window",
+    ),
+    **{
+        f"stream.replay_{name}": (
+            lambda s: s.stream.replay == "uniform",
+            "stream.replay is uniform",
+        )
+        for name in ("alpha", "beta")
+    },
+    **{
+        f"notify.{name}": (
+            lambda s: not s.notify.email_to and not s.notify.webhook.get_secret_value(),
+            "nobody is told: no notify.email_to and no webhook",
+        )
+        for name in ("words", "rankings", "false_discovery", "most")
+    },
+    **{
+        f"notify.{name}": (lambda s: not s.notify.email_to, "there is no notify.email_to")
+        for name in ("smtp_host", "smtp_port", "smtp_user", "smtp_password", "smtp_tls")
+    },
+}
+"""Setting → where it has no effect, and why."""
+
+
+def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Diagnosis]:
+    """Settings that were given and do nothing with the others as they are."""
+    idle = [
+        (f"{section}.{name}", given.origin(section, name))
+        for section, values in given.values.items()
+        for name in values
+        if f"{section}.{name}" in _IDLE and _IDLE[f"{section}.{name}"][0](settings)
+    ]
+    for name, origin in idle:
+        yield warn(f"{origin}: it has no effect, as {_IDLE[name][1]}.", "Leave it out.")
+    if not idle:
+        where = given.file or "no file, defaults and environment"
+        yield fine(f"The settings ({where}) are valid, and all have an effect.")
