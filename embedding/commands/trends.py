@@ -145,10 +145,10 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
     here = asked.snapshots is None
     evidence = EvidenceStore(asked.settings.paths.evidence) if here else None
     reader = asked.reader()
-    found = report_of(reader, asked.id)
-    refuse_nothing(found)
-    last = partial(_last, reader, asked, found, "stories")
-    print_stories(found, evidence, limit, as_json=as_json, last=last)
+    report = report_of(reader, asked.id)
+    refuse_nothing(report)
+    last = partial(_last, reader, asked, report, "stories")
+    print_stories(report, evidence, limit, as_json=as_json, last=last)
 
 
 def moved(
@@ -169,11 +169,11 @@ def moved(
     if not (every or between):
         _print_window(asked, "moved", limit, form)
         return
-    found = _scored(asked, between)[0]
+    report = _scored(asked, between)[0]
     if every:
-        print_all(found, form)
+        print_all(report, form)
     else:
-        _print(found, "moved", limit, form)
+        _print(report, "moved", limit, form)
 
 
 def score(
@@ -190,8 +190,8 @@ def score(
     Examples: `yeoron trends score --words words.txt` ·
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
-    found, named, reasons = named_report(asked, words, between)
-    print_named(found, named, reasons, form)
+    report, named, reasons = named_report(asked, words, between)
+    print_named(report, named, reasons, form)
 
 
 def ranking_command(name: str, about: str) -> Callable[..., None]:
@@ -228,10 +228,10 @@ def axis(
     axes = axes_asked(asked.settings.web.axes, name, positive, negative)
     answers = asked.answers()
     snapshot = answers.reader.open(asked.id)
-    found = follow(answers, word, axes, snapshot.id)
-    if not any(one and one.points for _, one, _ in found) and word not in snapshot:
+    followed = follow(answers, word, axes, snapshot.id)
+    if not any(one and one.points for _, one, _ in followed) and word not in snapshot:
         raise answers.unknown(word)
-    print_axes(found, form)
+    print_axes(followed, form)
 
 
 def contrast(
@@ -254,11 +254,11 @@ def contrast(
 
     answers = asked.answers()
     with console.status("Comparing sources …"):
-        found = answers.contrast(first, second, answers.reader.named(asked.id), None)
+        contrasted = answers.contrast(first, second, answers.reader.named(asked.id), None)
     if form.is_table:
-        console.print(fitted(contrast_table(found, limit), 2, console.width))
+        console.print(fitted(contrast_table(contrasted, limit), 2, console.width))
     else:
-        sys.stdout.write(to_json(found) if form.as_json else contrast_csv(found, limit))
+        sys.stdout.write(to_json(contrasted) if form.as_json else contrast_csv(contrasted, limit))
 
 
 def bias(asked: AskedWindow, form: AnswerForm) -> None:
