@@ -26,10 +26,10 @@ from numba.extending import intrinsic
 _BLAS = "scipy.linalg.cython_blas"
 
 
-def _spare_blas() -> None:
-    """Have numba look for SciPy's BLAS now, and find none: no kernel calls it.
+def spare_blas() -> None:
+    """Before a first kernel is loaded: numba then looks for SciPy's BLAS, and is to find none.
 
-    It would look when it loads the first kernel; that takes as long to import as numba itself.
+    No kernel calls it, and it takes as long to import as numba itself.
     """
     if _BLAS not in sys.modules:
         sys.modules[_BLAS] = None  # type: ignore[assignment]
@@ -37,8 +37,6 @@ def _spare_blas() -> None:
 
         del sys.modules[_BLAS]
 
-
-_spare_blas()
 
 # Reassociation and contraction only: NaN and infinity keep their meaning.
 MATH = {"reassoc", "contract", "arcp", "nsz"}

@@ -18,7 +18,7 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from embedding.models.jit import instruction, kernel
+from embedding.models.jit import instruction, kernel, spare_blas
 
 AHEAD = 32
 """Rows that are on their way at the same time. Of 12, 24 and 48 measured, more were quicker."""
@@ -156,6 +156,7 @@ def find_slots(ids: Any, table: Any, held: Any, shift: Any, golden: Any, found: 
 @cache
 def load() -> None:
     """Compile them, or take them from the disk: else whoever asks first waits for it, seconds."""
+    spare_blas()
     rows = np.zeros((1, 1), dtype=np.float32)
     where = np.zeros(1, dtype=np.int64)
     fixed = rows.copy()

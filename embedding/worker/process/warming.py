@@ -13,6 +13,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.jit import spare_blas
 
 
 def warm(model: ModelConfig) -> None:
@@ -21,6 +22,7 @@ def warm(model: ModelConfig) -> None:
     Loading a kernel takes a part of a second, compiling it many; the first block of a stream would
     wait for that, after each start of a node.
     """
+    spare_blas()
     words, noise = 2, 2
     spelt = model.traits.has_subwords
     block = LocalBlock(
