@@ -213,13 +213,13 @@ class Accounts:
         """
         first = max(0, len(self._chains) - self._came + max(0, heard))
         allowed = self.vocabulary.candidates.digests.allowed
-        told = []
+        others = []
         for who, chain in islice(self._chains, first, None):
             parts = chain.partition("\t")[0].split()
             words = [*parts, "".join(parts)]
             if (who != node or heard < 0) and allowed(words) == words:
-                told.append(chain)
-        return told, self._came
+                others.append(chain)
+        return others, self._came
 
     def _count(self, arrival: PushArrival, words: Sequence[str]) -> int:
         """Words with a row are counted by id, others by name, if `words` has these; how many
