@@ -28,7 +28,7 @@ _JSON_NAMES = {
     "author": "author",
     "authors": "authors",
 }
-_JSON_VERSION = "https://jsonfeed.org/version/"
+_JSON_VERSION = re.compile("https?://jsonfeed.org/version/")
 _ENCODING = re.compile(
     rb"""^(\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(['"])[^'"]*\2""", re.IGNORECASE
 )
@@ -121,7 +121,7 @@ def _json_entries(text: str) -> Sequence[Mapping[str, Any]] | None:
     except (ValueError, RecursionError):
         return None
     items = feed.get("items")
-    if not str(feed.get("version")).startswith(_JSON_VERSION) or not isinstance(items, list):
+    if not _JSON_VERSION.match(str(feed.get("version"))) or not isinstance(items, list):
         return None
     return [
         {ours: item.get(theirs) for ours, theirs in _JSON_NAMES.items()}

@@ -18,16 +18,15 @@ _PREFIXES = ("www.", "m.", "mobile.", "news.")
 LINK_SELECTOR = "a, [data-href], li[data-url], tr[data-url], [onclick]:not(button):not(input)"
 """CSS selector of what may lead to an article. Buttons lead to what a visitor does."""
 _HELD = ("data-href", "data-url", "data-link", "data-next", "data-next-page", "data-page")
-GOES = re.compile(
-    r"(?:\blocation(?:\.href)?\s*=|\blocation\.(?:assign|replace)\s*\(|\bwindow\.open\s*\()"
-    r"""\s*(['"])([^'"\s]+)\1\s*(?:[;,)}]|$)"""
-)
+_GOING = r"(?:\blocation(?:\.href)?\s*=|\blocation\.(?:assign|replace)\s*\(|\bwindow\.open\s*\()"
+GOES = re.compile(_GOING + r"""\s*(['"])([^'"\s]+)\1\s*(?:[;,)}]|$)""")
 """A script that goes to an address which is written whole: nothing is added to it."""
-_CALLED = re.compile(
-    r"(?:javascript:\s{0,9})?(?:return )?[\w.]{1,99}\(\s{0,9}"
-    r"""(['"])((?:https?:/|\.{1,2})?/[^'"\s]+)\1\s*[,)]"""
+_ADDRESS = re.compile(r"(?:https?:/|\.{1,2})?/")
+_CALL = re.compile(
+    r"""(?:javascript:\s{0,9})?(?:return )?([\w.$]{1,99})\(\s{0,9}"""
+    r"""(?:(['"])([^'"\s]+)\2|(\d{1,19}))\s*[,)]"""
 )
-"""A script that is called with an address, as in `goView('/news/12')`."""
+"""A script that is called with an address or a number, as in `goView('/news/12')`."""
 
 
 def join(base: str, link: str | None, encoding: str = "utf-8") -> str:
@@ -61,11 +60,26 @@ def linked(node: Any, base: str, encoding: str = "utf-8") -> str:
         return link
     held = [value for name in _HELD if re.search("[/?.]", value := node.get(name) or "")]
     for script in (href, node.get("onclick") or ""):
-        held += [
-            found[2] for found in (GOES.search(script), _CALLED.match(script.strip())) if found
-        ]
+        held += [found[2]] if (found := GOES.search(script)) else []
+        if found := _CALL.match(script.strip()):
+            name, given = found[1], found[3] or found[4]
+            held.append(given if _ADDRESS.match(given) else _built(name, given, node))
     links = (join(base, one, encoding) for one in held)
     return next((link for link in links if link and same_site(link, base)), "")
+
+
+def _built(name: str, given: str, node: Any) -> str:
+    """Where the page's function `name` goes whose first argument is `given`, if it builds the
+    address of that and of texts; "" where it does not."""
+    body = rf"\s*\(\s*([\w$]+)[^)]{{0,200}}\)\s*{{[^{{}}]{{0,500}}?{_GOING}\s*([^;,\n]{{1,400}})"
+    scripts = "\n".join(node.getroottree().xpath("//script/text()"))
+    name = re.escape(name.rpartition(".")[2])
+    found = re.search(rf"\b{name}(?:\s*[=:]\s*function)?{body}", scripts)
+    parameter, built = found.groups() if found else ("", "")
+    built = re.sub(r"\${([\w$]+)}", r"`+\1+`", built)
+    parts = re.findall(r"""'[^']*'|"[^"]*"|`[^`]*`|[\w$.]+""", built)
+    known = {part: part[1:-1] for part in parts if part[0] in "'\"`"} | {parameter: given}
+    return "".join(known[part] for part in parts) if known.keys() >= set(parts) else ""
 
 
 def same_site(left: str, right: str) -> bool:

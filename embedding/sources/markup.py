@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 _MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>|&(?:[a-zA-Z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
 _BREAK = re.compile(r"<(?:br|/p|/div|/li|/h[1-6]|/tr|/blockquote)\b[^<>]*>", re.IGNORECASE)
-
 
 LONGEST_FIELD = 100_000
 """Characters of a text that are looked at."""
@@ -19,6 +19,8 @@ def plain_text(text: str) -> str:
     text = text[:LONGEST_FIELD]
     if not _MARKUP.search(text):
         return text.strip()
+    # Where all of it was escaped, what is behind that may be markup, too.
+    text = text if "<" in text else unescape(text)
     from lxml import html
     from lxml.etree import LxmlError
 

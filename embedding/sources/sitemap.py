@@ -15,6 +15,7 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
+from embedding.sources.feed import read_feed
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
@@ -23,7 +24,8 @@ _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
 _MAX_BYTES = 64 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _NAMED = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w-]{2,30})""")
-_PROLOG = re.compile(r"^\s*<\?xml[^>]*\?>")
+_ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex)\b")
+_FEED = re.compile(r"(?:\s|<[?!][^<>]*>)*<(?:rss|feed|rdf:RDF)\b")
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
 _ADDRESS = re.compile(r"https?://\S{1,2000}", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -47,6 +49,8 @@ class _Child:
 
 def read_map(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The newest `max_items` articles whose address matches, and the newest `pages` children."""
+    if _FEED.match(page.text):  # a sitemap may be one (sitemaps.org)
+        return read_feed(source, page)
     found, links = read_sitemap(page, source.timezone), re.compile(source.links or "")
     # Plain sitemaps are often oldest first: the newest must survive the limits.
     matching = [one for one in found.references if links.search(one.url)]
@@ -66,8 +70,11 @@ def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
     Raises FetchError.
     """
     text = _plain(page)
-    if not text.startswith("<"):
+    begin = _ROOT.search(text)
+    if begin is None and not text.startswith("<"):
         return _addresses(text, page.url)
+    # A program may have written warnings before it.
+    text = text[begin.start() if begin else 0 :]
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_comments=True
     )
@@ -77,22 +84,23 @@ def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
         raise FetchError("parse", f"{page.url}: not an XML sitemap.") from error
     if root is None or _local(root) not in ("urlset", "sitemapindex"):
         raise FetchError("parse", f"{page.url}: not a sitemap (neither urlset nor sitemapindex).")
-    found = tuple(entry for entry in (_entry(node, page.url, zone) for node in root) if entry)
+    # Where it is cut off, the last address may be a part of one.
+    nodes = list(root) if text.endswith(">") else root[:-1]
+    found = tuple(entry for node in nodes if (entry := _entry(node, page.url, zone)))
     index = _local(root) == "sitemapindex"
     return ListingPage((), children=found) if index else ListingPage(found)
 
 
 def _addresses(text: str, url: str) -> ListingPage:
-    """A text file with an address a line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     links = [line for line in lines if _ADDRESS.fullmatch(line)]
     if not lines or len(links) < len(lines) / 2:
         raise FetchError("parse", f"{url}: not a sitemap (neither XML nor an address a line).")
-    return ListingPage(tuple(Reference(link) for link in links))
+    return ListingPage(tuple(Reference(join(url, link)) for link in links))
 
 
 def _plain(page: FetchedPage) -> str:
-    """The text, unpacked when the file itself is gzip (`sitemap.xml.gz`), without XML's prolog."""
+    """The text, unpacked when the file itself is gzip (`sitemap.xml.gz`)."""
     text = page.text
     if page.body.startswith(_GZIP):
         body = _unpacked(page)
@@ -101,7 +109,7 @@ def _plain(page: FetchedPage) -> str:
             text = body.decode(named[1].decode() if named else "utf-8", "replace")
         except LookupError:
             text = body.decode("utf-8", "replace")
-    return _PROLOG.sub("", text.lstrip("\ufeff"), count=1).strip()
+    return text.lstrip("\ufeff").strip()
 
 
 def _unpacked(page: FetchedPage) -> bytes:
@@ -157,7 +165,6 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
 
 
 def _texts(node: etree._Element) -> dict[str, str]:
-    """Texts of an element's own children, by name."""
     found: dict[str, str] = {}
     for child in node:
         text = (child.text or "").strip()

@@ -78,13 +78,13 @@ _CLOCK = (
     rf"(?:\s*(?P<after>{_HALF}))?)"
 )
 _ZONE = (
-    r"(?:\s*(?:(?:gmt|utc|ut)\s*)?(?P<sign>[+-])(?P<offset_hour>\d{1,2})(?::?(?P<offset_minute>\d{2}))?(?![\d:])"
-    r"|\s*\(?(?P<zone>z|[a-z]{2,5}|한국|서울|대한민국|일본)(?![a-z가-힣])(?:\s?(?:표준시|시간|시각))?\)?)?"
-    r"(?:\s*\[(?P<place>[a-z_]{1,20}(?:/[a-z_]{1,20}){1,2})\])?"
+    r"(?:\s*(?:\(?(?:gmt|utc|ut)\s*)?(?P<sign>[+-])(?P<offset_hour>\d{1,2})(?::?(?P<offset_minute>\d{2}))?(?![\d:])"
+    r"|\s*\(?(?P<zone>z|[a-z]{2,5}|한국|서울|대한민국|일본)(?![a-z가-힣/])(?:\s?(?:표준시|시간|시각))?\)?)?"
+    r"(?:\s*[\[(]?(?P<place>[a-z_]{1,20}(?:/[a-z_]{1,20}){1,2})[\])]?)?"
 )
 _DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|r?s)?(?![a-z])"
 _WEEKDAY = rf"[(\[]?(?:[월화수목금토일](?:요일)?(?![가-힣])|{_DAY_NAME})[)\]]?"
-_GAP = r"(?:[\s,T|_(]|\b(?:at|on)\b){0,4}"
+_GAP = r"(?:[\s,T|_(]|(?<=\s)[-–·/](?=\s)|\b(?:at|on)\b){0,4}"
 _THEN = rf"(?:{_GAP}(?:{_WEEKDAY})?{_GAP}{_CLOCK}{_ZONE}|{_GAP}{_WEEKDAY})?"
 _NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})[a-zéû]{{0,6}}\.?"
 _DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?!\d)"
@@ -107,7 +107,7 @@ _DATES = _compiled(
     rf"{_DAY}[\s-]{_NAME}[\s-](?P<short>\d{{2}})(?![\d:.]){_THEN}",
     rf"\b{_NAME}\s?{_DAY},?\s?{_YEAR}{_THEN}",
     # Mon Feb 03 16:05:00 KST 2020, as `date` prints it
-    rf"\b{_NAME}\s{_DAY}\s{_CLOCK}{_ZONE}\s{_YEAR}",
+    rf"(?:\b{_NAME}|(?P<month>\d{{1,2}})월)\s{_DAY}\s{_CLOCK}{_ZONE}\s{_YEAR}",
 )
 _DAY_FIRST = _compiled(
     # 3.2.2020; with / or - where one of the two is no month
@@ -116,7 +116,7 @@ _DAY_FIRST = _compiled(
     rf"(?<![\d./-])(?P<month>\d{{1,2}})(?P<mark>[/-])(?P<day>1[3-9]|2\d|3[01])(?P=mark){_YEAR}{_THEN}",
 )
 _MONTH_ALONE = _compiled(
-    r"(?P<year>\d{4})[./-](?P<month>\d{1,2})\.?",
+    r"(?P<year>\d{4})[./-]\s?(?P<month>\d{1,2})\.?",
     r"(?P<year>\d{4})\s?년\s?(?P<month>\d{1,2})\s?월",
     rf"{_NAME},?\s?{_YEAR}",
 )
@@ -150,7 +150,7 @@ _WEEKDAYS = ("월 mon", "화 tue", "수 wed", "목 thu", "금 fri", "토 sat", "
 _WEEKDAY_NUMBERS = {name: at for at, names in enumerate(_WEEKDAYS) for name in names.split()}
 _CLOCK_ALONE = _compiled(_CLOCK + _ZONE)[0]
 _NOW = _compiled(
-    r"방금(?:\s*전)?|지금|(?:조금|좀|잠시|막)\s*전|(?:just|right)?\s?now"
+    r"방금(?:\s*전)?|지금|(?:조금|좀|잠시|막|1분 (?:미만|이내))\s*전|(?:just|right)?\s?now"
     r"|(?:(?:a|just a|a few)\s)?moments? ago|less than a minute ago"
 )[0]
 _NUMBERS = {

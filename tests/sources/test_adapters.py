@@ -168,6 +168,40 @@ def test_an_article_may_be_linked_by_a_script(row: str, found: str | None) -> No
     assert all(one.title == ("글" if "<a" in row else "") for one in references)
 
 
+@pytest.mark.parametrize(
+    ("script", "row"),
+    [
+        ("function view(no) {{ {go} }}", "<a href='javascript:view(1)'>글</a>"),
+        (
+            "var view = function (no, page) {{\n {go}\n}}",
+            "<a href='#' onclick=\"view('1', 2)\">글</a>",
+        ),
+        (
+            "var fn = {{ view: function(no) {{ {go} }} }}",
+            "<a href='#' onclick='fn.view(1); return false'>글</a>",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("go", "found"),
+    [
+        ("location.href = '/read?no=' + no;", "/read?no=1"),
+        ('window.location.href="/read/" + no + ".html";', "/read/1.html"),
+        ("location.href = `/read/${no}`;", "/read/1"),
+        ("window.open('/read?no=' + no, 'detail');", "/read?no=1"),
+        ("location.href = root + '/read?no=' + no;", None),
+        ("location.href = '/read?no=' + encode(no);", None),
+    ],
+)
+def test_a_function_of_the_page_may_build_an_address(
+    script: str, row: str, go: str, found: str | None
+) -> None:
+    html = f"<html><script>{script.format(go=go)}</script>{row}</html>"
+    source = SourceConfig(name="s", kind="page", url=f"{BASE}/list", links="read")
+    references = read_links(source, FetchedPage(f"{BASE}/list", html, b"", {})).references
+    assert [one.url for one in references] == ([BASE + found] if found else [])
+
+
 PAGER = "".join(f'<a class="n" href="{{0}}{n}">{n}</a>' for n in range(1, 5))
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage
-from embedding.sources.sitemap import read_sitemap
+from embedding.sources.config import SourceConfig
+from embedding.sources.sitemap import read_map, read_sitemap
 
 URL = "https://news.example/sitemap.xml"
 NAMESPACES = (
@@ -81,3 +82,21 @@ def test_an_index_whose_addresses_stand_without_loc() -> None:
     inside = "".join(f"<sitemap>\nhttps://news.example/s?p={n}\n</sitemap>" for n in (1, 2))
     found = read(f"<sitemapindex>{inside}<sitemap>no address</sitemap></sitemapindex>").children
     assert [one.url for one in found] == [f"https://news.example/s?p={n}" for n in (1, 2)]
+
+
+def test_a_sitemap_may_be_a_feed() -> None:
+    item = "<item><title>글</title><link>https://news.example/1</link></item>"
+    rss = f'<?xml version="1.0"?><rss version="2.0"><channel>{item}</channel></rss>'
+    source = SourceConfig(name="s", kind="sitemap", url=URL)
+    listing = read_map(source, FetchedPage(URL, rss, rss.encode(), {}))
+    assert [one.url for one in listing.references] == ["https://news.example/1"]
+
+
+def test_warnings_before_a_sitemap_and_a_cut_at_its_end() -> None:
+    whole = f"<urlset {NAMESPACES}><url>{LOC}{LASTMOD}</url><url><loc>https://news.exam"
+    for begin in ("", "Warning: no index in x.php<br>\n<?xml version='1.0'?>"):
+        assert [one.url for one in read(begin + whole).references] == ["https://news.example/1"]
+
+
+def test_letters_of_a_sitemap_in_text_are_encoded() -> None:
+    assert read("https://news.example/가").references[0].url.endswith("/%EA%B0%80")

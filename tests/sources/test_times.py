@@ -319,3 +319,24 @@ def test_times_as_programs_and_papers_write_them(text: str) -> None:
 @pytest.mark.parametrize(("word", "hour"), [("noon", 12), ("midnight", 0), ("정오", 12)])
 def test_noon_is_a_clock(word: str, hour: int) -> None:
     assert parse_time(f"Mar 1, 2024 {word}") == datetime(2024, 3, 1, hour, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("mark", [" - ", " – ", " · ", " / ", " | "])
+@pytest.mark.parametrize("date", ["2024.03.01", "2024-03-01 (금)", "Mar 1, 2024"])
+def test_a_mark_may_stand_between_a_date_and_its_clock(date: str, mark: str) -> None:
+    wanted = datetime(2024, 3, 1, 9, 30, tzinfo=SEOUL)
+    assert parse_time(f"{date}{mark}09:30", "Asia/Seoul") == wanted
+
+
+@pytest.mark.parametrize(
+    "zone", ["(UTC+9)", "(GMT+09:00)", "Asia/Seoul", "(Asia/Seoul)", "[Asia/Seoul]"]
+)
+def test_a_zone_may_stand_in_brackets_or_by_its_place(zone: str) -> None:
+    assert parse_time(f"2024-03-01 09:30 {zone}") == datetime(2024, 3, 1, 0, 30, tzinfo=UTC)
+
+
+def test_the_date_of_java_in_korean_a_month_alone_and_less_than_a_minute() -> None:
+    now = datetime(2024, 3, 1, 9, 30, tzinfo=SEOUL)
+    assert parse_time("금 3월  1 09:30:00 KST 2024") == now
+    assert parse_time("2024. 3.", "Asia/Seoul") == datetime(2024, 3, 1, tzinfo=SEOUL)
+    assert parse_time("1분 미만 전", "Asia/Seoul", now) == now
