@@ -188,37 +188,40 @@ def _layout(text: str, path: Path) -> _Layout:
     delimiter = max(
         _DELIMITERS, key=lambda each: (lines[0].count(each), sum(each in one for one in lines))
     )
-    above = _above(text, lines, delimiter)
+    # Each by itself: a quote that is not closed would swallow the others.
+    rows = [next(csv.reader([line], delimiter=delimiter)) for line in lines]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    above = _above(text, width, delimiter)
     text = "\n".join(re.split("\r?\n|\r", text)[above:])
     try:
         cells = next(row for row in csv.reader(io.StringIO(text, None), delimiter=delimiter) if row)
     except (csv.Error, StopIteration) as error:
         raise InputError(f"{path}: its first line cannot be read as a table ({error}).") from error
     headed = not any(_is_date(cell) for cell in cells)
+    # A comma may end each line but the first, or the first alone.
+    if not any("".join(row[min(width, len(cells)) :]).strip() for row in (cells, *rows)):
+        cells = [*cells, *[""] * width][:width]
     names = _distinct(cells if headed else [""] * len(cells))
-    return _Layout(delimiter, names, headed, _record_pattern(lines, delimiter, len(names)), above)
+    return _Layout(delimiter, names, headed, _record_pattern(rows, delimiter, len(names)), above)
 
 
-def _above(text: str, lines: Sequence[str], delimiter: str) -> int:
-    """How many lines stand above a table: its title, a count, `sep=;`; each has fewer values than
-    half of the lines below, and no date of its own."""
-    widths = Counter(len(next(csv.reader([line], delimiter=delimiter))) for line in lines)
-    half = widths.most_common(1)[0][0] / 2
+def _above(text: str, width: int, delimiter: str) -> int:
+    """How many lines stand above a table of `width` columns: its title, a count, `sep=;`; each has
+    one value, or fewer than half of the others, and no date of its own."""
     for at, line in enumerate(re.split("\r?\n|\r", text)[:_FIRST_LINES]):
         row = next(csv.reader([line], delimiter=delimiter), [])
         filled = list(dict.fromkeys(cell for cell in row if cell.strip()))
-        if half < 1 or len(filled) >= half or any(c[0].isdigit() and _is_date(c) for c in filled):
+        wide = width < 2 or (len(row) > 1 and 2 * len(filled) >= width)
+        if wide or any(cell[0].isdigit() and _is_date(cell) for cell in filled):
             return at
         if line.count('"') % 2:
             return 0
     return 0
 
 
-def _record_pattern(lines: Sequence[str], delimiter: str, columns: int) -> str:
+def _record_pattern(rows: Sequence[Sequence[str]], delimiter: str, columns: int) -> str:
     """How a record of a table begins, by the dates in its first lines, in the syntax of RE2."""
-    # Each by itself: a quote that is not closed would swallow the others.
-    each = (next(csv.reader([line], delimiter=delimiter)) for line in lines)
-    rows = [row for row in each if len(row) == columns]
+    rows = [row for row in rows if len(row) == columns]
     for at in range(columns if columns > 1 else 0):
         dates = [row[at] for row in rows if len(row[at]) <= _LONGEST_DATE and _is_date(row[at])]
         if dates and 2 * len(dates) >= len(rows) - 1:
@@ -291,7 +294,6 @@ class _NumberedRows:
         return "skip"
 
     def records(self, batch: pa.RecordBatch, replaced: bool, done: float, since: int) -> RawRecords:
-        """The rows of a batch from number `since` on, in text."""
         numbers, wrong = self._numbers(len(batch))
         columns = {}
         broken: set[int] = set()
@@ -311,13 +313,11 @@ class _NumberedRows:
         )
 
     def left_out(self, rows: int, since: int) -> RawRecords:
-        """Rows at the end of a file that is cut off."""
         numbers, wrong = self._numbers(rows)
         wrong += [WrongRecord(int(number), _CUT) for number in numbers]
         return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
 
     def rest(self, since: int) -> RawRecords:
-        """Rows behind the last good one that do not fit."""
         wrong = [WrongRecord(number, reason) for number, reason in sorted(self.bad.items())]
         return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
 

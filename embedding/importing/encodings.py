@@ -96,7 +96,7 @@ def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> Fou
         if _odd(sample.decode("ascii")) > _MOST_ODD:
             raise InputError(f"{path}: binary data; a file of text is expected.")
         sample = _beyond_ascii(path)
-    found = _narrow(sample)
+    found = korean_or_utf8(sample)
     return FoundEncoding(found) if found else FoundEncoding(_guessed(sample, path), guessed=True)
 
 
@@ -122,7 +122,7 @@ def _wide(sample: bytes) -> str | None:
     zeros, narrow = sample.count(0), sample.replace(b"\0", b"")
     if not zeros or (4 * zeros < len(sample) and _decoded(narrow, "utf-8") is not None):
         return None
-    if _FEW * zeros < len(sample) and _narrow(narrow) is not None:
+    if _FEW * zeros < len(sample) and korean_or_utf8(narrow) is not None:
         return None
     for name in _WIDE:
         text = _decoded(sample, name)
@@ -131,7 +131,7 @@ def _wide(sample: bytes) -> str | None:
     return None
 
 
-def _narrow(sample: bytes) -> str | None:
+def korean_or_utf8(sample: bytes) -> str | None:
     """UTF-8 or an encoding of Korean; None where it is none of them."""
     if b"\x1b$" in sample:
         return next((name for name in _ESCAPED if _decoded(sample, name) is not None), None)
@@ -171,7 +171,6 @@ def _plausible(text: str) -> bool:
 
 
 def _odd(text: str) -> float:
-    """Share of characters that nobody writes."""
     sample = text[:4096]
     odd = sum(1 for each in sample if not (each.isprintable() or each in "\r\n\t"))
     return odd / max(len(sample), 1)

@@ -694,8 +694,6 @@ def run_import(
 
 
 class _Run:
-    """One import at work."""
-
     def __init__(
         self,
         request: ImportRequest,

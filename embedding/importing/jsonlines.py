@@ -22,6 +22,7 @@ from embedding.importing.readers import (
 )
 from embedding.kernel.errors import InputError
 from embedding.sources.answers import object_lists
+from embedding.sources.times import parse_time
 
 _BLOCK = 1 << 20
 _HOLDS_MORE = re.compile(r'^\{\s*"[^"\\]{0,200}"\s*:\s*[{[]|:\s*\[\s*\{')
@@ -149,6 +150,7 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
             raise InputError(f"{path}: not valid JSON ({error}).") from error
         yield from _made_out(data.decode(), text)
         return
+    value = _by_rows(value)
     if isinstance(value, Mapping):
         lists: list[list[Any]] = [list(rows) for _, rows in object_lists(value)]
         fullest = max([*lists, [value]], key=lambda rows: sum(map(_spoken, rows)))
@@ -162,6 +164,20 @@ def _spoken(value: Mapping[str, Any]) -> int:
     return sum(len(one) for one in texts if not one.isascii() or " " in one)
 
 
+def _by_rows(value: Any) -> Any:
+    """Records of a table that is written by rows, as `DataFrame.to_json` does with orient="index",
+    "split" or "values"; another value as it is."""
+    if isinstance(value, Mapping) and value and all(map(str.isdecimal, value)):
+        return list(value.values())
+    apart = [value.get(name) for name in ("columns", "data")] if isinstance(value, Mapping) else []
+    rows = [apart[0], *apart[1]] if apart and isinstance(apart[1], list) else value
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        return value
+    headed = not any(isinstance(cell, str) and parse_time(cell) for cell in rows[0])
+    names = [str(cell if headed else at) for at, cell in enumerate(rows[0], 1)]
+    return [dict(zip(names, row, strict=False)) for row in rows[headed:]]
+
+
 def _of_columns(value: Mapping[str, Any]) -> list[Any]:
     """Records of a table that is written by columns: {"text": {"0": "…", "1": "…"}, …}, or lists
     of one length, as `DataFrame.to_json` and `to_dict("list")` write it; none of another value."""
@@ -173,6 +189,7 @@ def _of_columns(value: Mapping[str, Any]) -> list[Any]:
     keys = {tuple(one) for one in columns.values()}
     cells = [cell for one in columns.values() for cell in one.values()]
     whole = len(columns) == len(value) > 1 and len(keys) == 1 and bool(cells)
-    if not whole or any(isinstance(cell, Mapping | list) for cell in cells):
+    nested = any(isinstance(cell, Mapping | list) for cell in cells)
+    if not whole or (nested and not all(str(key).isdecimal() for key in next(iter(keys)))):
         return []
     return [{name: one[key] for name, one in columns.items()} for key in keys.pop()]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from email.errors import HeaderParseError
+from email.header import decode_header
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import EmailPolicy
@@ -10,6 +12,7 @@ from email.utils import parseaddr
 from itertools import islice
 from pathlib import Path
 
+from embedding.importing.encodings import korean_or_utf8
 from embedding.importing.opening import UnpackedFile, opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import InputError
@@ -25,7 +28,9 @@ _MULTIPARTS = 100
 _START = b"From "
 _BETWEEN = b"\n" + _START
 _KOREAN = ("euc_kr", "ks_c_5601_1987", "ksc5601", "ks_c_5601", "cp949", "ms949", "iso_2022_kr")
-_DEFECTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_LATIN = ("iso-8859-1", "latin-1", "windows-1252")
+"""What many programs call every text."""
+_DEFECTS = (HeaderParseError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What the standard library raises for some mails instead of reading what it can."""
 
 
@@ -99,6 +104,8 @@ def _body(message: EmailMessage) -> str:
 
 def _decoded(data: bytes, charset: str | None) -> str:
     """Text of a mail. Many say nothing or another encoding; CP949 goes by the name of EUC-KR."""
+    if charset and charset.lower() in _LATIN:
+        charset = korean_or_utf8(data) or charset
     names = ["utf-8", *([charset] if charset else []), "cp949"]
     if charset and charset.lower().replace("-", "_") in _KOREAN:
         names = [charset, "cp949"] if charset.lower().startswith("iso-2022") else ["cp949"]
@@ -112,8 +119,10 @@ def _decoded(data: bytes, charset: str | None) -> str:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """A header; bytes that it holds against all rules are read as a text's are."""
+    """A header as it is written; bytes in it, packed or against all rules, are read as a text's."""
     raw = next((str(v) for key, v in message.raw_items() if key.lower() == name.lower()), "")
-    if raw.isascii():
-        return str(message.get(name, ""))
-    return " ".join(_decoded(raw.encode("utf-8", "surrogateescape"), None).split())
+    if not raw.isascii():
+        return " ".join(_decoded(raw.encode("utf-8", "surrogateescape"), None).split())
+    parts = decode_header(raw)
+    words = (one if isinstance(one, str) else _decoded(one, charset) for one, charset in parts)
+    return " ".join("".join(words).split())

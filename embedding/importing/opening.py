@@ -98,7 +98,6 @@ class UnpackedFile:
 
     @property
     def done(self) -> float:
-        """Share of the file that is read."""
         return min(self._stored.tell() / self._size, 1.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from embedding.kernel.errors import InputError
 
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 """How a spreadsheet writes a control character (ECMA-376, 22.9.2.19)."""
+_MERGED = re.compile(rb'mergeCell\b[^<>]{0,40}ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_SHORT, _LEFT = 60, 100
+"""Characters of a cell that is no text, and columns in which such cells are looked for."""
 _DEFECTS = (KeyError, IndexError, AttributeError, TypeError, SyntaxError, RecursionError)
 """What openpyxl raises for some damaged files; errors of XML are SyntaxErrors."""
 _UNPACKED = 1 << 23
@@ -72,7 +76,7 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
             sheet.reset_dimensions()
             at = [0]
             yield from in_columns(
-                _rows(sheet.iter_rows(values_only=True), path, since, at),
+                _rows(_filled(sheet), path, since, at),
                 lambda: min(at[0] / total, 1.0) if total > 1 else 0.0,
             )
         finally:
@@ -103,7 +107,6 @@ def _of_text(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecord
 
 
 def _cells(event: tuple[str, Any]) -> tuple[str, ...]:
-    """The cells of a row of HTML, which is forgotten."""
     row = event[1]
     for end in row.iter("br", "p", "div"):
         end.tail = f" {end.tail or ''}"
@@ -126,6 +129,31 @@ def _book(path: Path, styled: bool = True) -> Any:
         reader.archive.NameToInfo.pop("xl/styles.xml", None)
     reader.read()
     return reader.wb
+
+
+def _filled(sheet: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows of a sheet, in which a short cell that was merged downwards counts for each row.
+
+    A long one is a text: one record, and not several.
+    """
+    from openpyxl.utils import range_boundaries
+
+    begins: dict[int, list[tuple[int, int]]] = {}
+    tail = b""
+    with suppress(*DAMAGED), sheet._get_source() as part:  # noqa: SLF001
+        while data := part.read(_UNPACKED):
+            tail = (tail + data)[-_UNPACKED:]
+    for place in _MERGED.findall(tail):
+        column, first, _, last = range_boundaries(place.decode())
+        begins.setdefault(first, []).append((column - 1, last))
+    above: dict[int, tuple[Any, int]] = {}
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        above = {column: one for column, one in above.items() if one[1] >= number}
+        cells = [above.get(at, (None,))[0] if cell is None else cell for at, cell in enumerate(row)]
+        for column, last in begins.get(number, ()):
+            if column < min(len(cells), _LEFT) and len(str(cells[column])) <= _SHORT:
+                above[column] = (cells[column], last)
+        yield tuple(cells)
 
 
 def _check_parts(path: Path) -> None:

@@ -115,12 +115,15 @@ def _page(record: Any) -> FetchedPage | str:
     if not kind.lower().startswith(pages):
         return f"{kind.partition(';')[0].strip()[:60]}, no page"
     encoding = headers.get_header("Content-Encoding") or "" if headers is not None else ""
-    chunked = headers is not None and headers.get_header("Transfer-Encoding") == "chunked"
+    transfer = headers.get_header("Transfer-Encoding") if headers is not None else ""
+    chunked = "chunked" in (transfer or "").lower()
     try:
         unpacker = Unpacker(encoding, _LARGEST)
         stream = ChunkedDataReader(record.raw_stream) if chunked else record.raw_stream
         while data := stream.read(1 << 16):
             unpacker.feed(data)
+        if getattr(record.raw_stream, "limit", 0):
+            return "the archive ends in the middle of it"
         body = unpacker.body()
     except FetchError as error:
         return f"a page that cannot be read ({error.reason})"

@@ -1,5 +1,6 @@
 """One thing that is wrong costs itself alone, and the reason that is given is the true one."""
 
+import base64
 import bz2
 import gzip
 import io
@@ -558,3 +559,37 @@ def test_bytes_of_other_languages_are_not_taken_for_korean(
     rows = "".join(f"2024-01-{day:02},{text}\n" for day in range(1, 29))
     take(tmp_path, "a.csv", (HEAD + rows).encode(encoding))
     assert lines(tmp_path)[0]["text"] == text
+
+
+@pytest.mark.parametrize("charset", ["EUC-KR", "ks_c_5601-1987", "x-unknown"])
+def test_a_packed_subject_is_cp949_under_any_name(tmp_path: Path, charset: str) -> None:
+    words = [base64.b64encode(part.encode("cp949")).decode() for part in ("똠방각하와 ", "펲시")]
+    subject = "\n ".join(f"=?{charset}?B?{word}?=" for word in words)
+    take(tmp_path, "a.mbox", mail("utf-8", "좋은 글".encode(), subject.encode()))
+    assert lines(tmp_path)[0]["title"] == "똠방각하와 펲시"
+
+
+def test_korean_that_is_called_latin_and_latin_that_is_none(tmp_path: Path) -> None:
+    korean, french = (
+        "여기에는 우리말로 쓴 글이 있고 여러 사람이 읽는다",
+        "L'été dernier, à la forêt, voilà",
+    )
+    both = [
+        mail("iso-8859-1", text.encode(name))
+        for text, name in ((korean, "cp949"), (french, "latin-1"))
+    ]
+    take(tmp_path, "a.mbox", b"".join(both))
+    assert [line["text"] for line in lines(tmp_path)] == [korean, french]
+
+
+def test_the_zone_of_a_mail_counts_by_its_name(tmp_path: Path) -> None:
+    take(tmp_path, "a.mbox", mail("utf-8", "좋은 글".encode()).replace(b"+0900", b"KST"))
+    assert lines(tmp_path)[0]["date"] == "2024-01-01T00:00:00Z"
+
+
+def test_a_page_in_parts_and_a_page_that_is_cut_off(tmp_path: Path) -> None:
+    parts = b"%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"
+    data = archive((parts, [("Transfer-Encoding", "Chunked")]), (BODY, []), packed=False)
+    result = take(tmp_path, "a.warc", data[:-400])
+    assert result.records == 1
+    assert dict(result.wrong) == {"the archive ends in the middle of it": 1}

@@ -442,3 +442,69 @@ def test_an_export_of_mongodb(folder: Folder, when: object) -> None:
     line = json.dumps({"_id": {"$oid": "1"}, "content": ROWS[0]["내용"], "at": when})
     folder.take("a.json", f"{line}\n{line}\n")
     assert [line["date"] for line in folder.lines()] == ["2024-03-01T06:05:00Z"] * 2
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_comma_may_end_the_first_line_alone_or_all_but_the_first(folder: Folder, at: int) -> None:
+    first, rest = KOREAN.split("\n", 1)
+    parts = [first, rest]
+    parts[at] = parts[at].replace("\n", ",\n") if at else first + ","
+    assert folder.take("a.csv", "\n".join(parts)).records == 20
+
+
+def test_a_title_above_a_table_of_two_columns(folder: Folder) -> None:
+    assert folder.take("a.csv", "# 2024년 게시글\n날짜,글\n2024-01-01,봄이 온다\n").records == 1
+
+
+TABLE = [["date", "text"], ["2024-01-01", "봄이 온다"], ["2024-01-02", "꽃이 핀다"]]
+TAGS = {"tags": {"0": ["a"], "1": None}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"columns": TABLE[0], "index": [0, 1], "data": TABLE[1:]},
+        {str(n): dict(zip(TABLE[0], row, strict=True)) for n, row in enumerate(TABLE[1:])},
+        {
+            name: {str(n): row[at] for n, row in enumerate(TABLE[1:])}
+            for at, name in enumerate(TABLE[0])
+        }
+        | TAGS,
+        TABLE,
+        TABLE[1:],
+    ],
+    ids=["split", "index", "columns-with-lists", "values-with-names", "values"],
+)
+def test_tables_as_pandas_writes_them_in_json(folder: Folder, value: object) -> None:
+    assert folder.take("a.json", json.dumps(value)).records == 2
+    assert [line["text"] for line in folder.lines()] == ["봄이 온다", "꽃이 핀다"]
+
+
+def test_a_short_cell_that_is_merged_downwards_counts_for_each_row(folder: Folder) -> None:
+    from openpyxl import Workbook
+
+    book, held = Workbook(), io.BytesIO()
+    long = "봄이 온다 " * 20
+    for row in (
+        ["날짜", "글"],
+        ["2024-01-01", long],
+        [None, "꽃이 핀다"],
+        ["2024-01-02", long],
+        ["2024-01-03", None],
+    ):
+        book.active.append(row)
+    for place in ("A2:A3", "B4:B5"):
+        book.active.merge_cells(place)
+    book.save(held)
+    result = folder.take("a.xlsx", held.getvalue())
+    assert [line["date"][9] for line in folder.lines()] == ["1", "1", "2"]
+    assert dict(result.wrong) == {"no text": 1}
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["&lt;p&gt;봄이&lt;br&gt;온다&lt;/p&gt;", "<p>봄이<br>온다</p>", "봄이&#60;br /&#62;온다"],
+)
+def test_markup_that_was_escaped_is_none_of_the_words(folder: Folder, written: str) -> None:
+    folder.take("a.jsonl", json.dumps({"date": "2024-01-01", "text": written}))
+    assert folder.lines()[0]["text"] == "봄이\n온다"
