@@ -201,8 +201,6 @@ class Slots:
 
 @dataclass(frozen=True)
 class _Visit:
-    """One page to show."""
-
     source: SourceConfig
     request: Request
     first: Response
@@ -368,7 +366,6 @@ class BrowserPool:
             await browser.end()
 
     async def close(self) -> None:
-        """End Chromium and Playwright's driver."""
         async with self._starting:
             await self._end_browser()
 

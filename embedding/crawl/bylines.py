@@ -194,7 +194,6 @@ def _of_name(name: str) -> re.Pattern[str]:
 
 
 def _line(line: str, found: dict[str, None]) -> str:
-    """Without bylines; their names are added to `found`."""
     if len(line) <= _LONGEST_BYLINE:
         for pattern in (_LINE, _ENGLISH_LINE, _ENGLISH_ROLE_LINE):
             whole = pattern.fullmatch(line)

@@ -136,7 +136,6 @@ def digest(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Lines without outer spaces, no empty ones."""
     lines = (_SPACE.sub(" ", line).strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 

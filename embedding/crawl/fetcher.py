@@ -570,7 +570,6 @@ class Fetcher:
         return self._transports[proxy]
 
     async def close(self) -> None:
-        """Close all connections."""
         for transport in self._transports.values():
             await transport.aclose()
         self._transports.clear()

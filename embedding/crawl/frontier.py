@@ -136,7 +136,6 @@ _CHANGE = (
     )
 )
 
-
 _Loaded = tuple[Mapping[str, Lease], Mapping[str, Seat]]
 """What was in the database before a change."""
 
@@ -221,7 +220,6 @@ class Leases:
         return (0.0, 0) if row is None else (row.allocated_at, row.moves)
 
     def _load(self, connection: sa.Connection, stored: tuple[float, int]) -> tuple[Pool, _Loaded]:
-        """The pool as it is stored, and what to compare it with."""
         leases = _leases(connection, _ALL)
         seats = _seats(connection, sa.select(NODES))
         return Pool(self._config, dict(seats), dict(leases), *stored), (leases, seats)
@@ -417,7 +415,6 @@ class Frontier:
         self._engine.dispose()
 
     def _run(self, statement: Any) -> int:
-        """Execute one update; number of rows it touched."""
         with self._lock, self._engine.begin() as connection:
             return max(0, int(connection.execute(self._own(connection, statement)).rowcount))
 
@@ -775,7 +772,6 @@ class Frontier:
         return {str(key): str(life) for key, life in self._rows(query)}
 
     def was_read_again(self, keys: Sequence[str]) -> None:
-        """These are done, as they were before."""
         for part in batched(keys, _BATCH):
             with self._lock, self._engine.begin() as connection:
                 done = sa.update(URLS).where(URLS.c.key.in_(part), URLS.c.status == "fetched")

@@ -28,15 +28,16 @@ _NEST = 40
 """Values in values that are looked at; what is deeper is passed over."""
 _DECODER = json.JSONDecoder(strict=False)
 _WRAPPING = re.compile(r"(?:\s|<!--|//|/\*|\*/|<!\[CDATA\[|\ufeff|;)*+")
+_QUOTE = re.compile(r'\\"|[“”„]')
 _BEGIN = re.compile(r"[\[{]")
 _STRINGS_END = (
-    r"""\s*(?:[:}\]]|//|/\*|\Z|"[^"\n]{1,80}"\s*:|[,;]\s*(?:[\[{}\]',;]|//|/\*|-?\d|null|true|false|"""
+    r"""\s*(?:[:}\]]|//|/\*|\Z|"[^"\n]{1,80}"\s*:|[,;]\s*(?:[\[{}\]',;<]|//|/\*|-?\d|null|true|false|"""
     r"""[\w$@-]{1,40}\s*:|"(?:[^"\\]|\\.){0,200}+"?\s*[:,;\]}]))"""
 )
 """What is behind the quote that ends a string; one within it that was not escaped has other text
 behind it."""
 _TOKEN = re.compile(
-    r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>"
+    r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|//[^\n]*|<!--|-->|<br ?/?>|<!\[CDATA\[|\]\]>"
     r"|(?P<mark>[{}\[\]])"
     rf"""|(?:"(?P<string>(?:[^"\\]|\\.|"(?!{_STRINGS_END}))*+)"?"""
     r"""|'(?P<single>(?:[^'\\]|\\.)*+)'?"""
@@ -96,7 +97,7 @@ def _values(text: str) -> Iterator[Any]:
     """The JSON values of one script; from a fault on what can be made out of it."""
     text = text[_WRAPPING.match(text).end() :]  # type: ignore[union-attr]
     if not re.search(r"[\[{]\s*[\"'\[{]", text):
-        text = html.unescape(text)
+        text = _QUOTE.sub('"', html.unescape(text))
     at = 0
     while begin := _BEGIN.search(text, at):
         try:

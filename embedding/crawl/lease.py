@@ -112,7 +112,6 @@ def _even_out(
     tolerance: float,
     moves: int,
 ) -> None:
-    """Take load off the fullest node, change by change."""
     while moves > 0 and imbalance(loads) > 1.0 + tolerance:
         fullest = max(shares, key=lambda node: (loads[node], node))
         found = [each for each in _changes(rates, shares, loads, fullest) if each.moves <= moves]
@@ -245,7 +244,6 @@ class Lease:
         return self.holder is None or self.until <= now or self.holder.node == incarnation.node
 
     def taken(self, incarnation: Incarnation, until: float) -> Lease:
-        """Held by `incarnation` from now on."""
         # Whoever held it may have pushed documents that it did not live to acknowledge. The new
         # holder asks the server about them first, or it would read and learn them again.
         owing = self.debts if self.holder is None else (*self.debts, self.holder)

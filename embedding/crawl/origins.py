@@ -13,7 +13,6 @@ the listing that named it, what looks like a date in its text or address, a site
 fetch where the source's `undated` says so; or nobody knows it."""
 ORIGINS: tuple[DateOrigin, ...] = get_args(DateOrigin)
 
-
 _DOUBTFUL = ("guess", "lastmod", "fetched")
 
 

@@ -35,7 +35,6 @@ TRUSTED, TRUSTED_S = 20, 1800.0
 _MOST = 8
 """Answers of a page that are asked for again; one that needs more is rendered."""
 
-
 Answered = Mapping[str, tuple[Request, Response]]
 """By address: what was just asked for, and what came."""
 
@@ -58,7 +57,6 @@ class PageParts:
     at: float = field(default_factory=time.monotonic)
 
     def add(self, request: Request, answer: Response | None) -> None:
-        """A request of the page and its answer, None where it had none."""
         self.whole = self.whole and request.method == "GET" and len(self.asked) < _MOST
         if self.whole:
             self.asked.append((request, digest(answer)))
@@ -157,7 +155,6 @@ class StaticFiles:
 
 
 def _lasts(control: str) -> float:
-    """Seconds for which an answer with this Cache-Control is fresh."""
     if _NEVER.search(control):
         return 0.0
     stated = _MAX_AGE.search(control)

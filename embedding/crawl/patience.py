@@ -124,7 +124,6 @@ class Patience:
                     return found
 
     def _failed(self, error: sa.exc.SQLAlchemyError) -> None:
-        """Note it, or raise it when waiting cannot help."""
         if not away(error):
             raise error
         before, self._outage = self._outage, self._outage.failed(time.monotonic())

@@ -148,7 +148,6 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
 
 
 def _bare_dates(tree: Any) -> Iterator[str]:
-    """Texts of elements that hold a date and nothing else."""
     for element in tree.iter(*_LINES):
         text = _short_text(element)
         if _BARE.fullmatch(text) and not _beside(element, _NOT_THE_PAGE):
@@ -178,6 +177,7 @@ def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
     dated.sort(key=lambda value: (not _is_article(value), not _names(value, url)))
     for value in dated:
         for key in _DATE_KEYS:
+            yield value.get(key) if isinstance(value.get(key), int) else None
             yield from texts_of(value.get(key))
 
 
@@ -228,7 +228,7 @@ def _metadata(tree: Any) -> dict[str, str]:
     for meta in tree.xpath("//meta[@content]"):
         for mark in ("property", "name", "itemprop", "http-equiv"):
             name = (meta.get(mark) or "").strip().lower()
-            if name:
+            if name and meta.get("content").strip():
                 named.setdefault(name, meta.get("content"))
     return named
 
@@ -299,7 +299,6 @@ def _marks(node: Any) -> str:
 
 
 def _labelled(tree: Any) -> Iterator[str]:
-    """Texts of small elements that say when the page was published."""
     unlabelled = []
     looked = 0
     for element in tree.iter(*_LINES):

@@ -137,7 +137,7 @@ def own_rules(text: str, agent: str) -> str:
     others: list[str] = []
     names: list[str] = []
     open_group = True
-    for line in text.lstrip("\ufeff").splitlines():
+    for line in re.split("[\r\n]", text.lstrip("\ufeff")):
         field, value = _field(line)
         if field == "user-agent":
             names = [*(names if open_group else ()), _name(value)]

@@ -215,7 +215,6 @@ class SourceRunner:
 
     @property
     def watch(self) -> YieldWatch:
-        """What is noticed of the source."""
         return self._watching.watch
 
     @property

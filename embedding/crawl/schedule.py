@@ -158,8 +158,6 @@ class PollRules:
 
 @dataclass
 class _Polled:
-    """One source."""
-
     host: str
     every: float
     weight: float
@@ -240,7 +238,6 @@ class PollSchedule:
             group.unplanned = math.inf
 
     def remove(self, name: str) -> None:
-        """A source that another node reads now."""
         source = self._sources.pop(name)
         for group in (self._hosts[source.host], self._node):
             group.names.pop(name)

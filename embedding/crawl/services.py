@@ -356,7 +356,6 @@ class Services:
         return Publication()
 
     async def close(self) -> None:
-        """End everything within some seconds."""
         closing = asyncio.gather(
             self.fetcher.close(),
             self.browsers.close(),

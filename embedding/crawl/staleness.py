@@ -150,7 +150,6 @@ class DiurnalRate:
 
     @property
     def items(self) -> float:
-        """Items learnt from, forgotten ones not counted."""
         return float(self._items.sum() + self._open[1])
 
     @property
@@ -394,7 +393,6 @@ class YieldWatch:
         return self._evidence >= self._enough and quiet is not None and now - quiet >= self._least
 
     def _judge(self, now: float) -> None:
-        """Raise, keep or clear the alarm."""
         found = self._fixed() or (self._why() if self._silent(now) else None)
         if found is None:
             # A silence ends well below where it began: a single item ends none.

@@ -163,20 +163,26 @@ class Fetched:
     content_hash: str | None = None
 
 
+AS_NEW = {
+    "status": "new",
+    "reason": None,
+    "done_at": None,
+    "fetched_at": None,
+    "attempts": 0,
+    "not_before": 0.0,
+    "claimed_until": 0.0,
+    "etag": None,
+    "last_modified": None,
+    "content_hash": None,
+}
+"""Of an address that is read once more: what the last fetch left is forgotten, so that "not
+modified" does not pass for read."""
+
+
 def new_row(key: str, source: str, now: float, **more: Any) -> dict[str, Any]:
     """A row of `URLS` for an address that was just found; `more` replaces columns of it."""
-    return {
-        "key": key,
-        "source": source,
-        "inline": False,
-        "status": "new",
-        "discovered_at": now,
-        "order_at": now,
-        "attempts": 0,
-        "not_before": 0.0,
-        "claimed_until": 0.0,
-        **more,
-    }
+    row = {"key": key, "source": source, "inline": False, "discovered_at": now, "order_at": now}
+    return {**row, **AS_NEW, **more}
 
 
 READ = (
@@ -202,23 +208,6 @@ OVER = (
     )
 )
 """What nothing comes of."""
-
-
-AS_NEW = {
-    "status": "new",
-    "reason": None,
-    "done_at": None,
-    "fetched_at": None,
-    "attempts": 0,
-    "not_before": 0.0,
-    "claimed_until": 0.0,
-    "etag": None,
-    "last_modified": None,
-    "content_hash": None,
-}
-"""Of an address that is read once more: what the last fetch left is forgotten, so that "not
-modified" does not pass for read."""
-
 
 _SCHEMA = sa.Table(
     "frontier_schema",

@@ -157,7 +157,7 @@ class Unpacker:
     """
 
     def __init__(self, encoding: str, limit: int, *, truncate: bool = False) -> None:
-        names = [name.strip().lower() for name in encoding.split(",")]
+        names = re.split(r'[\s,;"]+', encoding.lower())
         known = [_DECODERS[name] for name in names if name in _DECODERS]
         self._decoders: list[_Decoder] = [_Lenient(decoder()) for decoder in known[-_MOST:][::-1]]
         self._limit = limit

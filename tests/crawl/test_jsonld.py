@@ -149,3 +149,11 @@ def test_a_page_describes_itself_by_graph_and_entity_and_not_by_lists() -> None:
 def test_a_deep_block_ends() -> None:
     assert blocks(page("[" * 100_000)) == []
     assert list(objects(json.loads('{"a":' * 50 + "1" + "}" * 50)))
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["{“a”: “b”, “c”: “d”}", '{\\"a\\": \\"b\\", \\"c\\": \\"d\\"}', '{"a": "b",<br />\n"c": "d"}'],
+)
+def test_quotes_of_word_processors_escaped_ones_and_line_ends_of_editors(script: str) -> None:
+    assert blocks(page(script)) == [{"a": "b", "c": "d"}]

@@ -1,3 +1,4 @@
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -294,3 +295,14 @@ def test_boards_and_portals_of_korea(line: str, others: bool) -> None:
 def test_a_time_of_a_comment_is_none_of_the_page() -> None:
     comment = '<div class="cmt_list"><span class="date">2024-03-05 10:00</span></div>'
     assert read(body=HEADLINE + TEXT + comment).at is None
+
+
+@pytest.mark.parametrize("value", [1709251200, 1709251200000])
+def test_a_number_in_json_ld_is_a_moment(value: int) -> None:
+    dated = json.dumps({"@type": "NewsArticle", "datePublished": value})
+    assert read(JSON.format(dated)) == Publication(MARCH, "metadata")
+
+
+def test_an_empty_meta_element_hides_no_other() -> None:
+    meta = '<meta property="article:published_time" content="{}">'
+    assert read(meta.format(" ") + meta.format("2024-03-01")) == Publication(MARCH, "metadata")

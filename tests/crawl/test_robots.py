@@ -107,3 +107,9 @@ async def test_groups_that_name_us_are_joined_and_misspelt_fields_are_meant() ->
     text = "useragent: yeoron\nDisalow: /news\n\nUser-agent: x\nDisallow: /\n\nUser agent: yeoron\n"
     assert not await allowed(text + "Allow: /open\n")
     assert not await allowed("\ufeffUser-Agent yeoron\nDisallow /\n")
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x0c"])
+async def test_only_cr_and_lf_end_a_line(mark: str) -> None:
+    text = f"User-agent: *\n# what follows is a comment{mark}Disallow: /\n"
+    assert (await robots(200, text).verdict(URL)).allowed
