@@ -58,7 +58,6 @@ def register(app: typer.Typer) -> None:
 
 
 def _mapping(given: Sequence[str]) -> dict[str, str]:
-    """FIELD=COLUMN of --map; ConfigError for what is none."""
     from embedding.importing.readers import RECORD_FIELDS
 
     mapping: dict[str, str] = {}

@@ -34,7 +34,6 @@ class BoundedProtocol(H11Protocol):
             min(known, key=lambda one: one.ends).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
         self._disarm()
         super().connection_lost(exc)
 
@@ -45,19 +44,16 @@ class BoundedProtocol(H11Protocol):
             self._await_body()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         super().on_response_complete()
         if not self._answering and not self.transport.is_closing():
             self._disarm()
             self._arm()
 
     def pause_writing(self) -> None:
-        """The client reads nothing."""
         super().pause_writing()
         self._arm()
 
     def resume_writing(self) -> None:
-        """It reads again."""
         super().resume_writing()
         self._await_body()
 

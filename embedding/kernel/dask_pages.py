@@ -22,7 +22,6 @@ class ForeignName(RequestHandler):
     """Refuses whatever is asked."""
 
     def prepare(self) -> None:
-        """Before any method."""
         self.set_status(400)
         self.finish("Invalid host header")
 

@@ -25,7 +25,6 @@ class _WithoutPandas:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See importlib.abc.MetaPathFinder."""
         del path, target
         if name == "pandas" and threading.get_ident() == self._thread:
             raise ModuleNotFoundError("Arrow needs no pandas here", name=name)

@@ -115,9 +115,7 @@ class Web(Protocol):
         """Whether all are known already and nothing older waits to be listed again."""
         ...
 
-    def clock(self) -> EventClock:
-        """The replay clock, or identity."""
-        ...
+    def clock(self) -> EventClock: ...
 
 
 def event_time(web: Web) -> datetime:

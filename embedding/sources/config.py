@@ -119,12 +119,10 @@ class SourceConfig(Config):
 
     @property
     def proxy_address(self) -> str | None:
-        """The proxy, for whom connects to it."""
         return None if self.proxy is None else self.proxy.get_secret_value()
 
     @property
     def cookie_values(self) -> dict[str, str]:
-        """The cookies, for whom sends them."""
         return {name: value.get_secret_value() for name, value in self.cookies.items()}
 
     @property

@@ -148,7 +148,6 @@ class KafkaAdapter:
         self._made_again: set[int] = set()
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """The messages behind the last ones, at most `max_items`."""
         del web
         self.complete = False
         messages, complete = await self._topic.read(dict(self._offsets), self.source.max_items)

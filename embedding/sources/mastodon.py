@@ -36,7 +36,6 @@ class MastodonAdapter:
         self._pseudonyms = pseudonyms
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """The newest posts, at most `max_items` in `pages` answers."""
         self.complete = False
         left, before = self.source.max_items, ""
         for _ in range(self.source.pages):

@@ -91,7 +91,6 @@ class PageAdapter:
         self.complete = False
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """References in the order of the listing, page after page."""
         self.complete = False
         left = self.source.max_items
         url: str | None = self.source.url
@@ -164,6 +163,5 @@ def _content(node: html.HtmlElement) -> str:
 
 
 def _text(selector: CSSSelector | None, row: html.HtmlElement) -> str:
-    """`datetime` attribute or text of the first node that matches."""
     nodes = selector(row) if selector else []
     return (nodes[0].get("datetime") or _content(nodes[0])) if nodes else ""

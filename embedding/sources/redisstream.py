@@ -44,7 +44,6 @@ class RedisAdapter:
         self._last = b"0-0"
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """The entries behind the last one, at most `max_items`."""
         del web
         self.complete = False
         most = self.source.max_items

@@ -39,7 +39,6 @@ class RenderedAdapter:
         self._links = re.compile(source.links or "")
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """Items in the order of the page."""
         self.complete = False
         most = self.source.max_items
 

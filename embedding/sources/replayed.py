@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import lzma
 from collections.abc import AsyncIterator, Iterator
 from typing import IO, Any
@@ -12,9 +11,9 @@ from typing import IO, Any
 from embedding.kernel.errors import ConfigError, FetchError
 from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.dotted import dotted_text
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, SourceTraits
-from embedding.sources.times import parse_time
+from embedding.sources.streamed import StreamedRecords, decoded_record
 
 
 @SOURCES.register(
@@ -34,7 +33,7 @@ class ReplayedAdapter:
         self.source = source
         self.complete = False
         self._path = source.path
-        self._pseudonyms = pseudonyms
+        self._records = StreamedRecords(source, pseudonyms)
         self._lines: Iterator[tuple[int, str]] | None = None
         self._file: IO[str] | None = None
         self._waiting: Inline | None = None
@@ -80,25 +79,10 @@ class ReplayedAdapter:
         return None
 
     def _read(self, number: int, line: str) -> Inline | None:
-        source = self.source
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
-        text = dotted_text(record, source.text)
-        if not text.strip():
-            return None
-        identity = dotted_text(record, source.id) or str(number)
-        return Inline(
-            key=f"replayed://{source.name}/{identity}",
-            text=text,
-            published_at=parse_time(dotted(record, source.time), source.timezone),
-            title=dotted_text(record, source.title),
-            author=self._pseudonyms.grouped(source.name, dotted_text(record, source.author)),
-        )
+        record = decoded_record(line)
+        return self._records.item(dotted_text(record, self.source.id) or str(number), record, None)
 
     def close(self) -> None:
-        """Close the file; polls after it yield nothing."""
         if self._file is not None:
             self._file.close()
         self._lines = iter(())

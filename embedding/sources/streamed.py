@@ -46,7 +46,7 @@ class StreamedRecords:
         )
 
 
-def decoded_record(value: bytes) -> Any:
+def decoded_record(value: bytes | str) -> Any:
     """A value that is JSON; None where it is none."""
     try:
         return json.loads(value)

@@ -36,7 +36,6 @@ class Generations(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Set a value (never None)."""
         if key not in self._young:
             size = 1 if self._weigh is None else self._weigh(key, value)
             if self._young and self._filled + size > self._half:
@@ -70,7 +69,6 @@ class Generations(Generic[K, V]):
         return sum(self._weigh(key, value) for key, value in half.items())
 
     def values(self) -> Iterator[V]:
-        """All values held, each once."""
         yield from self._young.values()
         yield from (value for key, value in self._old.items() if key not in self._young)
 

@@ -332,7 +332,6 @@ _PLAIN_ONLY = frozenset(("SN", "SF", "SP", "SS", "SSO", "SSC", "SE", "SB", "W_SE
 GUESS_CHECK = 2
 """Occurrence at which an eojeol that was put together from parts is analysed after all."""
 
-
 _NEVER = 0
 """Occurrence of the check of a reading that is not the analyser's to say."""
 

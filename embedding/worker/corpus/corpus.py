@@ -158,7 +158,6 @@ def stretches(share: CorpusShare, fault: Fault = unsaid) -> Iterator[CorpusStret
 
 
 def _decoded(data: bytes, first: int, fault: Fault) -> str:
-    """Lines from line `first` as text."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -255,7 +255,6 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
 
 
 def _one_by_one(stretch: CorpusStretch, since: int, zone: tzinfo, fault: Fault) -> DatedLines:
-    """Those that are well formed."""
     found, at = [], 0
     for number, text in enumerate(stretch.text.split("\n"), stretch.first):
         at += len(text) + 1
@@ -278,7 +277,6 @@ def _one_by_one(stretch: CorpusStretch, since: int, zone: tzinfo, fault: Fault) 
 
 
 def _filled(strings: pa.StringArray) -> pa.StringArray:
-    """Null for what is empty."""
     return pc.if_else(pc.equal(strings, ""), pa.scalar(None, pa.string()), strings)
 
 

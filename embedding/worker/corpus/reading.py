@@ -241,7 +241,6 @@ class _Cutter:
         self._left_out.add(document_key(self.share.source, number), reason)
 
     def _enough(self) -> float:
-        """Least characters of the next block."""
         return self._wanted() * self.characters
 
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:

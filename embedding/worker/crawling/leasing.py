@@ -97,7 +97,6 @@ class LeaseKeeper:
             beaten = now
 
     async def _ask(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Ask the database, however long it is away."""
         return await self._patience.ask(call, *arguments, aside=True)
 
     async def _read(self, names: frozenset[str]) -> None:

@@ -64,8 +64,6 @@ class Order:
 
 
 class _Looks:
-    """The mean held-out loss from one look to the next."""
-
     def __init__(self) -> None:
         self._last: float | None = None
         self._tokens = 0

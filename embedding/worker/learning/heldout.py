@@ -39,7 +39,6 @@ class HeldPairs:
 
     @cached_property
     def _places(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Places in `ids` of centres, contexts and negatives."""
         ids = self.ids
         return (
             np.searchsorted(ids, self.centres),

@@ -38,7 +38,6 @@ class Mixing:
         return bool(self._weights)
 
     def of(self, source: str) -> float:
-        """The factor of a source."""
         return self._weights.get(source, 1.0)
 
     def fresh(self, blocks: Sequence[TokenBlock]) -> FloatArray | None:

@@ -99,7 +99,6 @@ def _name(places: Any, local: Any, found: Any, start: int) -> int:
 
 @kernel()
 def _look(places: Any, local: Any, out: Any) -> None:
-    """Local rows of places, -1 for -1."""
     for i in range(len(places)):
         out[i] = local[places[i]] if places[i] >= 0 else -1
 
@@ -167,7 +166,6 @@ def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, Int
 
 
 def _places(lexicon: IdOrder, ids: IntArray) -> IntArray:
-    """Places of ids, -1 for -1."""
     known = ids >= 0
     if known.all():
         return lexicon.places(ids)

@@ -92,7 +92,6 @@ class LateWords:
         return self._next - 1
 
     def _drop(self, n: int) -> None:
-        """Forget the first n codes."""
         self._first += n
         self._codes = {word: code for word, code in self._codes.items() if code >= self._first}
         kept = self._rows[n:].copy()
