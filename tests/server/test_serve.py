@@ -38,7 +38,11 @@ def command(*arguments: str) -> list[str]:
 def serving(home, *arguments: str) -> Iterator[tuple[subprocess.Popen, str, str]]:
     """A server process: it, where it is, its status page."""
     log = home / "stderr"
-    environment = {**os.environ, "YEORON_PATHS__HOME": str(home / "var")}
+    environment = {
+        **os.environ,
+        "YEORON_PATHS__HOME": str(home / "var"),
+        "YEORON_SERVER__PORT": "0",
+    }
     with log.open("wb") as stderr:
         process = subprocess.Popen(
             command("serve", "--http-port", "0", *arguments),
@@ -72,7 +76,7 @@ def refused(home, *arguments: str) -> tuple[int, str]:
         text=True,
         timeout=WAIT_S,
         check=False,
-        env={**os.environ, "YEORON_PATHS__HOME": str(home / "var")},
+        env={**os.environ, "YEORON_PATHS__HOME": str(home / "var"), "YEORON_SERVER__PORT": "0"},
     )
     (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("yeoron: ")]
     assert "Traceback" not in done.stderr
