@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -75,7 +75,6 @@ class ParameterClient(ServerCalls):
             incarnation=incarnation,
             resume=self._resume,
         )
-        self.chains: list[Callable[[Sequence[str]], None]] = []  # hear `VocabularyDelta.chains`
         self.greeted: list[Callable[[Channel, Welcome], None]] = []
         self.path = path(PathSetup(self.session, self.log, self._taken), self.feedback)
         self.rows = self.path.view
@@ -91,8 +90,6 @@ class ParameterClient(ServerCalls):
         with self.session.lock:
             delta = super().vocabulary(since)
             self.rows.alive(delta.alive)
-        for tell in self.chains if delta.chains else ():
-            tell(delta.chains)
         return delta
 
     def pull(self, request: PullRequest) -> PulledRows:

@@ -7,7 +7,6 @@ Only form is checked here (kinds, lengths, signs, order); what depends on the se
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -51,7 +50,6 @@ from embedding.exchange.wire import Array, Message, text_array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Phrase, ScorePairs, SourceProgress, Table
 
-_CHAIN = re.compile(r"(?=.{3,2000}$)\S+( \S+)+\t([0-9a-f]{8})+\t([0-9a-f]{8})*")
 _MOST_OFFSET = 1024 * 1024
 """Characters of the place of a reader: a crawler names the documents that it is waiting for."""
 
@@ -83,8 +81,6 @@ def encode_push(push: Push) -> Message:
     columns = [occurrences - documents, documents - voices, voices - authors]
     arrays["repeats"] = np.stack(columns, axis=1).astype(np.int64)
     texts = {"words": text_array(counts.words)}
-    if push.chains:
-        texts["chains"] = text_array(push.chains)
     header = {
         "op": "push",
         "node": push.node,
@@ -157,15 +153,7 @@ def decode_push(message: Message) -> Push:
         hand_ins=hand_ins_of(header.get("hand_ins", [])),
         life=string(header, "life") if "life" in header else "",
         phrases=phrases_of(header.get("phrases", [])),
-        chains=_chains(message),
     )
-
-
-def _chains(message: Message) -> tuple[str, ...]:
-    chains = message.texts["chains"].to_pylist() if "chains" in message.texts else []
-    if len(chains) > _MOST_PHRASES or any(not _CHAIN.fullmatch(each or "") for each in chains):
-        raise RefusedError("push: `chains` must be chains of words, each with marks of authors.")
-    return tuple(chains)
 
 
 def packed_header(packed: Sequence[PackedDelta]) -> dict[str, list[Any]]:
@@ -305,7 +293,7 @@ def encode_vocabulary(delta: VocabularyDelta) -> Message:
             "alive": delta.alive,
             "alive_counts": whole_counts if np.array_equal(whole_counts, counts) else counts,
         },
-        {"words": text_array(delta.words), "chains": text_array(delta.chains)},
+        {"words": text_array(delta.words)},
     )
 
 
@@ -319,7 +307,6 @@ def decode_vocabulary(message: Message) -> VocabularyDelta:
         evicted=message.array("evicted", "i8", 1),
         alive=message.array("alive", "i8", 1),
         alive_counts=message.array("alive_counts", "f8 i8", 1).astype(np.float64),
-        chains=tuple(message.text("chains").to_pylist()) if "chains" in message.texts else (),
     )
 
 

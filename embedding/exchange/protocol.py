@@ -239,7 +239,6 @@ class VocabularyDelta:
     evicted  int64 [k] ids that were dropped after `since`; they are never given again
     alive    int64 [v] ids of all words that have a row, increasing
     alive_counts  float64 [v] their (decayed) running counts
-    chains   those of the pushes of other nodes since the last answer
     """
 
     version: int
@@ -249,7 +248,6 @@ class VocabularyDelta:
     evicted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     alive: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     alive_counts: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
-    chains: Sequence[str] = ()
 
 
 def no_counts() -> WordCounts:
@@ -284,7 +282,6 @@ class Push:
     life      mark of the process, which hands in how it used words; "": it never does
     shifts    which contexts of words became more or less frequent in a window that closed
     phrases   expressions that are read as one word since these blocks
-    chains    what may become one, passed on to the other nodes as it is
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
 
@@ -311,7 +308,6 @@ class Push:
     life: str = ""
     replayed: int = 0
     phrases: tuple[Phrase, ...] = ()
-    chains: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:

@@ -94,14 +94,13 @@ class Phrase:
         )
 
     def merged(self, other: Phrase) -> Phrase:
-        """What two processes know of the same phrase; its parts are those of the first.
-        Each has counted authors of the other, too."""
+        """What two processes know of the same phrase; its parts are those of the first."""
         return Phrase(
             self.word,
             self.parts,
             min(self.since, other.since),
             min(self.joined, other.joined),
-            max(self.earlier, other.earlier),
+            self.earlier + other.earlier,
         )
 
 
@@ -139,7 +138,6 @@ class TokenBlock:
     inline       int8 [n_documents], 1 for a text that its listing held, as those of comments and
                  posts do; empty where no document is one
     phrases      expressions that are read as one word from this block on
-    chains       what may become one, for the text processes of others (`text/phrases.py`)
     passed       float64 [n_documents], share of the text of its window (0 to 1) that comes before
                  the middle of each; empty where that is not known
     life         mark of a dead process that learnt these documents: they are read again for how
@@ -164,7 +162,6 @@ class TokenBlock:
     inline: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
     phrases: tuple[Phrase, ...] = ()
-    chains: tuple[str, ...] = ()
     life: str = ""
 
     def __post_init__(self) -> None:
@@ -242,7 +239,6 @@ class TokenBlock:
             "source": pa.array([self.source]),
             "words": pa.array([list(self.words)], pa.list_(pa.string())),
             "keys": pa.array([list(self.keys)], pa.list_(pa.string())),
-            "chains": pa.array([list(self.chains)], pa.list_(pa.string())),
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
             "place": pa.array([self.offset]),
@@ -271,7 +267,6 @@ class TokenBlock:
                 offset=get["place"].as_py(),
                 life=get["life"].as_py(),
                 phrases=tuple(Phrase.of(each) for each in get["phrases"].as_py()),
-                chains=tuple(get["chains"].as_py()),
                 **{name: get[name].values.to_numpy() for name in _ARRAYS},
             )
         except (pa.ArrowException, KeyError, StopIteration) as error:

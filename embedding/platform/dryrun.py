@@ -63,10 +63,6 @@ class CountingSink:
         """Keys of all that was counted since the last call."""
         return [self._keys.popleft() for _ in range(len(self._keys))]
 
-    def chains(self) -> Sequence[str]:
-        """There is no other node."""
-        return ()
-
     def send_report(self, report: dict[str, object]) -> None:
         """Not needed: the crawler is asked for its report directly."""
 

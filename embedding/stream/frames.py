@@ -23,7 +23,6 @@ class FrameKind(IntEnum):
     KEYS = 3
     REPORT = 4
     CLOSE = 5
-    CHAINS = 6
 
 
 def encode(kind: FrameKind, number: int = 0, payload: bytes | memoryview = b"") -> bytes:
@@ -49,7 +48,7 @@ def encode_json(value: object) -> bytes:
 
 
 def decode_keys(payload: bytes) -> list[str]:
-    """The list of strings in a frame of keys or chains; raises InputError."""
+    """The list of strings in a frame of keys; raises InputError."""
     value = _json(payload, "a list of keys")
     if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
         raise InputError("queue: a frame of keys holds something else than a list of strings.")

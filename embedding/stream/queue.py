@@ -248,7 +248,6 @@ class BlockQueue:
         self._phase = Phase.OPEN
         self._closed_here = False
         self._keys: list[str] = []
-        self._chains: list[str] = []
         self._report: dict[str, Any] | None = None
         self._link = link
 
@@ -333,20 +332,6 @@ class BlockQueue:
                 self._refuse_ended("acknowledged")
             return keys
 
-    def send_chains(self, chains: Sequence[str]) -> None:
-        """Gradient's end: hand on what other nodes read (`TokenBlock.chains`); never waits."""
-        self._require(sending=False, action="send_chains")
-        payload = frames.encode_json(list(chains))
-        with self._link.changed:
-            self._link.send(FrameKind.CHAINS, 0, payload)
-
-    def chains(self) -> list[str]:
-        """Crawler's end: those that came by `send_chains` since the last call."""
-        self._require(sending=True, action="chains")
-        with self._link.changed:
-            chains, self._chains = self._chains, []
-            return chains
-
     def send_report(self, report: dict[str, Any]) -> None:
         """Send JSON-safe counters to the other end, which keeps the latest; never waits."""
         payload = frames.encode_json(report)
@@ -423,8 +408,6 @@ class BlockQueue:
             self._sender.credited(number)
         elif kind is FrameKind.KEYS:
             self._keys.extend(frames.decode_keys(payload))
-        elif kind is FrameKind.CHAINS:
-            self._chains.extend(frames.decode_keys(payload))
         elif kind is FrameKind.REPORT:
             self._report = frames.decode_report(payload)
         else:

@@ -14,7 +14,6 @@ found when
   alone and 0 where they meet by chance. p is a share of all nouns, each counted once a document.
 
 Chains hold phrases that were found before as one part, so that longer ones are found too.
-Processes tell each other who wrote a chain: it needs as many authors of the texts of all.
 """
 
 from __future__ import annotations
@@ -85,9 +84,6 @@ class Phrases:
         self._found: Generations[str, str] = Generations(config.phrases)
         self.found = 0
         """Phrases found so far."""
-        self.chains: tuple[str, ...] = ()
-        """For `hear` of others: chains with new authors in what was read last, as parts, authors,
-        and authors who wrote no blank; by tabs, with marks in hex."""
 
     @property
     def memory(self) -> int:
@@ -97,16 +93,6 @@ class Phrases:
     @property
     def candidates(self) -> int:
         return len(self._candidates)
-
-    def hear(self, chains: Iterable[str]) -> None:
-        """Count authors of chains whom others read; such a chain is joined when it is next met."""
-        for key, *marks in (chain.split("\t") for chain in chains):
-            if self._found.get(key) is None:
-                held = self._candidates.get(key) or _Candidate()
-                voices, unspaced = map(bytes.fromhex, marks)
-                held.voices = _with(held.voices, voices, max(self._voices, EARLIER))
-                held.unspaced = _with(held.unspaced, unspaced, UNSPACED_VOICES)
-                self._candidates.put(key, held)
 
     def read(
         self, documents: Sequence[Sequence[Passage]], voices: IntArray, published: Sequence[float]
@@ -170,7 +156,6 @@ class Phrases:
         self, seen: dict[str, _Seen], voices: IntArray, published: Sequence[float]
     ) -> Iterator[Phrase]:
         """Remember the chains; those that are phrases now."""
-        chains = []
         marks = [int(voice).to_bytes(8, "big", signed=True)[:_MARK] for voice in voices]
         for key, one in seen.items():
             held = self._candidates.get(key)
@@ -178,16 +163,12 @@ class Phrases:
                 held = _Candidate()
                 self._candidates.put(key, held)
             before = len(held.voices) // _MARK
-            known = held.voices[: _MARK * self._voices], held.unspaced
             held.count += len(one.documents)
             for at, unspaced in one.documents.items():
                 held.since = min(held.since, published[at])
                 held.voices = _with(held.voices, marks[at], max(self._voices, EARLIER))
                 if unspaced:
                     held.unspaced = _with(held.unspaced, marks[at], UNSPACED_VOICES)
-            named = held.voices[: _MARK * self._voices], held.unspaced
-            if len(named[0]) > _MARK and named != known:
-                chains.append("\t".join((key, *(some.hex() for some in named))))
             if (
                 len(held.voices) >= _MARK * self._voices
                 and len(held.unspaced) >= _MARK * UNSPACED_VOICES
@@ -199,7 +180,6 @@ class Phrases:
                 held.voices = held.unspaced = b""  # who writes it now is counted for the phrase
                 joined = min(published[at] for at in one.documents)
                 yield Phrase(word, one.parts, held.since, joined, before)
-        self.chains = tuple(chains)
 
     def _keeps_together(self, key: str, count: float) -> bool:
         """Whether the normalised mutual information is as high as is asked for."""
@@ -256,8 +236,11 @@ def _chains(links: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield first, len(links)
 
 
-def _with(marks: bytes, others: bytes, most: int) -> bytes:
-    """The marks with others that are not among them, until they are enough."""
-    held = [marks[at : at + _MARK] for at in range(0, len(marks), _MARK)]
-    fresh = [others[at : at + _MARK] for at in range(0, len(others), _MARK)]
-    return b"".join(list(dict.fromkeys([*held, *fresh]))[: max(most, len(held))])
+def _with(marks: bytes, mark: bytes, most: int) -> bytes:
+    """The marks with one more, unless it is among them or they are enough."""
+    if len(marks) >= _MARK * most:
+        return marks
+    for at in range(0, len(marks), _MARK):
+        if marks[at : at + _MARK] == mark:
+            return marks
+    return marks + mark

@@ -385,16 +385,10 @@ class TextPipeline:
             voices=who,
             contents=contents(texts, published),
             phrases=read_as_one,
-            chains=() if self._phrases is None else self._phrases.chains,
             inline=inline,
         )
         self.statistics.update(block)
         return block
-
-    def hear(self, chains: Sequence[str]) -> None:
-        """See `Phrases.hear`; `TokenBlock.chains` of others."""
-        if self._phrases is not None:
-            self._phrases.hear(chains)
 
     def rest(self) -> None:
         """Give the memory of the analyser back until the next block; what was learnt stays."""

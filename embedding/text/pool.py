@@ -8,10 +8,9 @@ import os
 import signal
 import sys
 import tempfile
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import psutil
@@ -29,8 +28,6 @@ _WORKER = "embedding.text.pool_worker"
 _BROKEN = (OSError, EOFError, TimeoutError, ValueError)
 _FIRST_TRY = 0.1
 """Part of the time that a text may take at first, among others."""
-_MOST_CHAINS = 100_000
-"""Chains that a new process hears of, the latest."""
 _LOOK_SECONDS, _LOOKS = 5.0, 60
 """A process that sleeps through so many looks and uses no processor time waits for ever."""
 
@@ -68,9 +65,6 @@ class TextPool(ChildPool):
         self._limit = limit
         self._warm = warm
         self._reports: dict[int, dict[str, Any]] = {}
-        self._chains: deque[str] = deque(maxlen=_MOST_CHAINS)
-        self._came = 0
-        self._heard: dict[int, int] = {}
         self.digest = ""
         """That of the latest block."""
         self.left_out = LeftOut()
@@ -83,11 +77,6 @@ class TextPool(ChildPool):
         """
         async with self._borrowed():
             pass
-
-    def hear(self, chains: Sequence[str]) -> None:
-        """For every process, also one that is started later: see `TextPipeline.hear`."""
-        self._chains.extend(chains)
-        self._came += len(chains)
 
     async def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
         """See `TextPipeline.block`; raises ConfigError and PlatformError as `prepare` does."""
@@ -142,20 +131,14 @@ class TextPool(ChildPool):
             (progress,) = child.files
             try:
                 os.pwrite(progress, PROGRESS.pack(NONE), 0)
-                first = max(0, len(self._chains) - self._came + self._heard.get(child.pid, 0))
                 asked = {**encode(documents, available), "seconds": seconds}
-                asked["chains"] = list(islice(self._chains, first, None))
-                self._heard[child.pid] = self._came
                 header, body = await self._answer(child, asked)
                 if "defect" in header:
                     await self._end(child)
                     return _Failure(NONE, f"preparing it raised {header['defect']}")
                 for key, reason in header["left_out"].items():
                     self._leave_out(key, reason)
-                block = TokenBlock.from_buffer(body)
-                if self._free.maxsize > 1:
-                    self.hear(block.chains)
-                return block
+                return TokenBlock.from_buffer(body)
             except _BROKEN as error:
                 number = PROGRESS.unpack(os.pread(progress, PROGRESS.size, 0))[0]
                 reason = await _how_it_ended(child, seconds, error)
@@ -182,7 +165,6 @@ class TextPool(ChildPool):
 
     async def _ready(self, child: Child) -> None:
         try:
-            self._heard.pop(child.pid, None)
             settings = {"config": self._config.model_dump(mode="json"), "warm": self._warm}
             await self._answer(child, settings)
         except _BROKEN as error:

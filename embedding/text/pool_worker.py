@@ -95,7 +95,6 @@ class Preparing:
             if "rest" in request:
                 self._pipeline.rest()
                 return {}, b""
-            self._pipeline.hear(request.get("chains", ()))
             self._seconds = request["seconds"]
             block = self._pipeline.block(*decode(request), before=self._before)
             signal.setitimer(signal.ITIMER_PROF, 0.0)

@@ -271,41 +271,9 @@ def test_pairs_of_unequal_length_are_refused():
         codec.decode_pull(sent(codec.encode_pull(PullRequest({}, 0, [pairs]))))
 
 
-CHAIN = "우한 폐렴\t0a1b2c3d0a1b2c3e\t"
-
-
-def test_chains_of_a_push_come_back():
-    push = Push("n0", 1, 0, chains=(CHAIN, f"사회적 거리 두기\t{'ab' * 400}\t{'cd' * 8}"))
-    assert codec.decode_push(sent(codec.encode_push(push))).chains == push.chains
-    assert codec.decode_push(sent(codec.encode_push(Push("n0", 1, 0)))).chains == ()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "",
-        "우한\t0a1b2c3d\t",
-        "우한 폐렴",
-        "우한 폐렴\t\t",
-        "우한 폐렴\t0a1b2c3\t",
-        f"{CHAIN}!",
-        "가 " * 2000,
-    ],
-)
-def test_what_is_no_chain_is_refused(wrong):
-    message = codec.encode_push(Push("n0", 1, 0, chains=(CHAIN, wrong)))
-    with pytest.raises(RefusedError, match="chains"):
-        codec.decode_push(sent(message))
-
-
 def test_a_vocabulary_comes_back():
     counts = np.array([0.5, 8.25])
-    delta = VocabularyDelta(9, ["말"], ints(3), ints(8), ints(1), ints(2, 3), counts, [CHAIN])
-    message = codec.encode_vocabulary(delta)
-    back = codec.decode_vocabulary(sent(message))
-    assert back.chains == (CHAIN,)
-    del message.texts["chains"]
-    assert codec.decode_vocabulary(sent(message)).chains == (), "a server of before"
+    delta = VocabularyDelta(9, ["말"], ints(3), ints(8), ints(1), ints(2, 3), counts)
     back = codec.decode_vocabulary(sent(codec.encode_vocabulary(delta)))
     assert (back.alive.tolist(), back.alive_counts.tolist()) == ([2, 3], [0.5, 8.25])
     assert (back.version, list(back.words), back.ids.tolist()) == (9, ["말"], [3])

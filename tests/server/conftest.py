@@ -50,7 +50,6 @@ class Node:
         published: float | None = None,
         digest: str = "",
         phrases: tuple[Phrase, ...] = (),
-        chains: tuple[str, ...] = (),
     ) -> Ack:
         self.sequence += 1
         counts = nothing_read() if counts is None else counts
@@ -69,7 +68,6 @@ class Node:
             pairs=1,
             tokenizer_digest=digest,
             phrases=phrases,
-            chains=chains,
         )
         ack = self.client.push(push)
         self.clock = ack.clock

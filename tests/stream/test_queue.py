@@ -105,18 +105,6 @@ def test_keys_come_back(pair: Pair) -> None:
     assert crawler.acknowledged(timeout=0.01) == []
 
 
-def test_chains_arrive_once_and_all_of_them(pair: Pair) -> None:
-    crawler, gradient = pair
-    assert crawler.chains() == []
-    gradient.send_chains(["우한폐렴"])
-    gradient.send_chains(["공적마스크", "n번방"])
-    found: list[str] = []
-    until(lambda: found.extend(crawler.chains()) or len(found) == 3)
-    assert found == ["우한폐렴", "공적마스크", "n번방"]
-    crawler.close()
-    gradient.send_chains(["지난"])
-
-
 def test_the_latest_report_wins_both_ways(pair: Pair) -> None:
     crawler, gradient = pair
     assert gradient.latest_report() is None

@@ -134,58 +134,6 @@ TEXT = st.builds(
     NOUN,
     st.lists(st.builds(str.__add__, st.sampled_from("+ |"), NOUN), max_size=5),
 )
-
-
-def test_authors_whom_two_processes_read_make_a_phrase_together():
-    one, other = Phrases(FEW), Phrases(FEW)
-    for phrases in (one, other):
-        read(phrases, OTHERS, day=1)
-    assert read(other, ["우한+폐렴", "우한 폐렴"], day=10)[1] == ()
-    one.hear(other.chains)
-    assert read(one, ["바다|나무"], day=20)[0] == ["바다 나무"]
-    words, found = read(one, ["우한+폐렴"], day=30)
-    assert words == ["우한폐렴"]
-    assert found == (Phrase("우한폐렴", ("우한", "폐렴"), 30 * DAY, 30 * DAY, 2),)
-    other.hear(one.chains)
-    assert read(other, ["우한 폐렴"], day=40)[0] == ["우한폐렴"]
-
-
-def test_an_author_whom_two_processes_read_counts_once():
-    one, other = Phrases(FEW), Phrases(FEW)
-    for phrases in (one, other):
-        read(phrases, OTHERS, day=1)
-        read(phrases, ["우한+폐렴"] * 2, day=10)
-    one.hear(other.chains)
-    assert read(one, ["우한+폐렴"] * 2, day=10)[1] == ()
-    assert [phrase.word for phrase in read(one, ["우한+폐렴"], day=11)[1]] == ["우한폐렴"]
-
-
-def test_a_chain_is_told_from_its_second_author_on_and_again_when_it_has_a_new_one():
-    phrases = Phrases(TextConfig(phrase_voices=4))
-    read(phrases, OTHERS)
-    named = []
-    for day, text in enumerate(["우한+폐렴", "우한 폐렴", "우한+폐렴", "바다|나무"]):
-        read(phrases, [text], day=day)
-        named.append([[len(part) for part in chain.split("\t")] for chain in phrases.chains])
-    assert named == [[], [[5, 16, 8]], [[5, 24, 16]], []], "lengths of chain, voices, unspaced"
-    read(phrases, ["우한+폐렴"], day=2)
-    assert phrases.chains == (), "an author whom it has named"
-    for day in range(10, 20):  # never without the words apart: no phrase
-        read(phrases, [*["우한|폐렴"] * 400, "우한 폐렴"], voices=[*[0] * 400, day], day=day)
-    assert phrases.chains == (), "as many authors as are asked for"
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(st.lists(TEXT, min_size=1, max_size=40), st.integers(1, 7))
-def test_what_a_process_tells_comes_back_and_changes_nothing(texts, size):
-    config = TextConfig(phrase_voices=2, phrase_npmi=0.1)
-    alone, told = Phrases(config), Phrases(config)
-    for at in range(0, len(texts), size):
-        batch = texts[at : at + size]
-        assert read(told, batch) == read(alone, batch)
-        told.hear(told.chains)
-
-
 TEXTS = st.lists(TEXT, min_size=1, max_size=40)
 
 

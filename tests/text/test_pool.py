@@ -224,26 +224,6 @@ async def test_an_idle_process_gives_memory_back_and_forgets_nothing() -> None:
         await pool.close()
 
 
-async def test_each_process_hears_of_others_also_one_that_is_started_again() -> None:
-    config = TextConfig(tokenizer="kiwi")
-    pool = TextPool(config, 2, 60.0, warm=False)
-    mine = documents(2, "우한 폐렴이 무섭다.")
-    try:
-        assert "우한폐렴" not in (await pool.block(mine, [0.0] * 2)).words
-        marks = "".join(f"{author:08x}" for author in range(5))
-        pool.hear([f"우한 폐렴\t{marks}\t{marks[:16]}"])
-        both = await asyncio.gather(*(pool.block(mine, [0.0] * 2) for _ in range(2)))
-        assert len(children()) == 2
-        assert all("우한폐렴" in block.words for block in both)
-        for child in children():
-            child.kill()
-        again = await pool.block(mine, [0.0] * 2)
-        assert "우한폐렴" in again.words
-        assert "폐렴" not in again.words
-    finally:
-        await pool.close()
-
-
 async def test_a_process_killed_at_rest_loses_no_document() -> None:
     pool = TextPool(WORDS, 1, 60.0, warm=False, idle=0.05)
     try:

@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -214,7 +213,6 @@ class NodeSession:
         self.state = state
         self.node = ""
         self.number = 0
-        self._chains = -1
         self._want_checkpoint = want_checkpoint
         self._changes = changes_of_stream(state.tables.seed)
         self._meters_of = meters_of
@@ -268,10 +266,7 @@ class NodeSession:
         return Message({"status": "ok"}, {"ids": ids})
 
     def _vocabulary(self, message: Message) -> Message:
-        delta = self.state.delta(whole(message.header, "since"))
-        with self.state.lock:
-            chains, self._chains = self.state.accounts.chains_after(self._chains, self.node)
-        return encode_vocabulary(replace(delta, chains=chains))
+        return encode_vocabulary(self.state.delta(whole(message.header, "since")))
 
     def _pull(self, message: Message) -> Message:
         with of_kind("message"):

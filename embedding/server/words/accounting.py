@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -99,8 +97,6 @@ _FAR = 400 * 365 * 86_400
 
 MOST_PHRASES = 1_000_000
 """Phrases whose parts are remembered."""
-MOST_CHAINS = 100_000
-"""Chains that may be phrases and are passed on among nodes, the latest."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +158,6 @@ class Accounts:
         )
         self.tokenizers: dict[str, None] = {}
         self.phrases: dict[str, Phrase] = {}
-        self._chains: deque[tuple[str, str]] = deque(maxlen=MOST_CHAINS)
-        self._came = 0
         self.cut: set[int] = set()
         self.published: dict[int, dict[str, int]] = {}
         self.closed: dict[str, dict[str, Any]] = {}
@@ -184,8 +178,6 @@ class Accounts:
         self.meters.replayed_tokens += push.replayed
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
-        self._chains.extend((push.node, chain) for chain in push.chains)
-        self._came += len(push.chains)
         self.note(push.phrases)
         for progress in push.progress:
             self._progress(push, progress, now)
@@ -204,22 +196,6 @@ class Accounts:
             self.phrases[phrase.word] = phrase if known is None else known.merged(phrase)
         while len(self.phrases) > MOST_PHRASES:
             del self.phrases[next(iter(self.phrases))]
-
-    def chains_after(self, heard: int, node: str) -> tuple[list[str], int]:
-        """Chains of the pushes of others behind the first `heard` of all, and how many there are.
-
-        heard  -1 of a stream that begins: it gets its node's own, too. Nobody hears of a word that
-               was erased; a server that begins again knows no chain
-        """
-        first = max(0, len(self._chains) - self._came + max(0, heard))
-        allowed = self.vocabulary.candidates.digests.allowed
-        others = []
-        for who, chain in islice(self._chains, first, None):
-            parts = chain.partition("\t")[0].split()
-            words = [*parts, "".join(parts)]
-            if (who != node or heard < 0) and allowed(words) == words:
-                others.append(chain)
-        return others, self._came
 
     def _count(self, arrival: PushArrival, words: Sequence[str]) -> int:
         """Words with a row are counted by id, others by name, if `words` has these; how many

@@ -367,7 +367,6 @@ class PooledText:
     def __init__(self, config: TextConfig, limit: float) -> None:
         self._runner = asyncio.Runner()
         self._pool = TextPool(config, 1, limit, warm=False)
-        self.hear = self._pool.hear
 
     def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
         return self._runner.run(self._pool.block(documents, available))
@@ -418,8 +417,6 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
                 queue.send_report(_figures(text, left_out))
                 if not _put(queue, block, stop):
                     return
-                if text is not None:
-                    text.hear(queue.chains())
             queue.send_report(_figures(text, left_out))
     except (PeerLost, QueueClosed):
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)

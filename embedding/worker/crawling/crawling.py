@@ -47,9 +47,6 @@ class Sink(BlockSink, Protocol):
     def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
         """Keys of documents that need not be fetched again."""
 
-    def chains(self) -> Sequence[str]:
-        """Chains that other nodes read, since the last call (`TokenBlock.chains`)."""
-
     def send_report(self, report: dict[str, object]) -> None:
         """Take the crawler's figures."""
 
@@ -150,7 +147,6 @@ class CrawlProcess:
             now = time.monotonic()
             await self.batches.send_old(now)
             self.tasks.look()
-            self.batches.text.hear(self.queue.chains())
             self._acknowledge()
             if now - self._report_at >= self.spec.node.report_seconds:
                 self._report_at = now

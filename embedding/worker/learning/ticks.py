@@ -352,7 +352,6 @@ class Work:
             life=life,
             replayed=self.replayed,
             phrases=tuple(phrase for block in blocks for phrase in block.phrases),
-            chains=tuple(chain for block in blocks for chain in block.chains),
         )
 
     @property

@@ -120,7 +120,6 @@ class GradientProcess:
             incarnation=spec.incarnation,
             relay=relay_of(spec),
         )
-        self.client.chains.append(queue.send_chains)
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
         self._on_gpu = welcome.shared is not None and welcome.shared.on_gpu

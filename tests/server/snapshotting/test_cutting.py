@@ -111,7 +111,7 @@ def test_a_snapshot_names_the_parts_of_its_phrases_also_after_a_restart(tmp_path
         node.push(counts=counted(["말글"]), window=AT, phrases=(again,))
         ref = node.client.cut(WINDOW)
     snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
-    assert snapshot.phrases == {"말글": Phrase("말글", ("말", "글"), AT + 5.0, AT + 9.0, 2)}
+    assert snapshot.phrases == {"말글": Phrase("말글", ("말", "글"), AT + 5.0, AT + 9.0, 3)}
 
 
 def test_a_snapshot_holds_the_weights_that_nodes_tell_of(tmp_path, connect):
