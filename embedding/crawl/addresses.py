@@ -108,9 +108,7 @@ def canonical(url: str) -> str:
 
 def _tells_nothing(pair: str) -> bool:
     name, _, value = pair.partition("=")
-    if _TRACKING.match(name):
-        return True
-    return bool(_SESSION.match(name) and _SESSION_VALUE.match(value))
+    return bool(_TRACKING.match(name) or (_SESSION.match(name) and _SESSION_VALUE.match(value)))
 
 
 def _spelt(text: str) -> str:

@@ -100,19 +100,22 @@ class _Brotli:
 
 class _Zstd:
     def __init__(self) -> None:
-        self._inner = zstandard.ZstdDecompressor(max_window_size=1 << 23).decompressobj()
+        self._unpacking = zstandard.ZstdDecompressor(max_window_size=1 << 23)
+        self._frame = self._unpacking.decompressobj()
 
     def feed(self, data: bytes, room: int) -> bytes:
         parts: list[bytes] = []
-        for at in range(0, len(data), _SLICE):
-            parts.append(self._inner.decompress(data[at : at + _SLICE]))
+        at = 0
+        while at < len(data) and room > 0:
+            if self._frame.eof:  # another follows
+                self._frame = self._unpacking.decompressobj()
+            parts.append(self._frame.decompress(data[at : at + _SLICE]))
+            at = min(at + _SLICE, len(data)) - len(self._frame.unused_data)
             room -= len(parts[-1])
-            if room <= 0:
-                break
         return b"".join(parts)
 
     def finished(self) -> bool:
-        return bool(self._inner.eof)
+        return bool(self._frame.eof)
 
 
 _DECODERS: Mapping[str, Callable[[], _Decoder]] = {

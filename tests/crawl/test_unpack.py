@@ -32,6 +32,12 @@ def test_every_encoding_round_trips_in_any_parts(encoding: str, data: bytes, siz
     assert unpack(encoding, PACK[encoding](data), size=size) == data
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+@given(parts=st.lists(st.binary(max_size=900), min_size=1, max_size=4), size=st.integers(1, 3000))
+def test_one_packed_part_behind_another_is_read(encoding: str, parts: list, size: int) -> None:
+    assert unpack(encoding, b"".join(map(PACK[encoding], parts)), size=size) == b"".join(parts)
+
+
 @pytest.mark.parametrize("encoding", PACK)
 def test_a_bomb_stops_at_the_limit(encoding: str) -> None:
     bomb = PACK[encoding](bytes(50_000_000))
