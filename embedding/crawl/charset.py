@@ -81,11 +81,9 @@ def _wide(body: bytes, declared: Sequence[str]) -> str:
 def _declared(body: bytes, headers: Mapping[str, str]) -> list[str]:
     """Known encodings that the header and the document name, in that order."""
     names: list[str] = []
-    header = _HEADER.search(headers.get("content-type", ""))
-    if header:
+    if header := _HEADER.search(headers.get("content-type", "")):
         names.append(header.group(1))
-    inside = _DECLARED.search(body[:4096])
-    if inside:
+    if inside := _DECLARED.search(body[:4096]):
         names.append((inside.group(1) or inside.group(2)).decode("ascii", "replace"))
     known: list[str] = []
     for name in names:

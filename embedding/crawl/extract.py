@@ -142,8 +142,7 @@ def _tidy(text: str) -> str:
 
 def _title(tree: Any) -> str:
     for path in ("//meta[@property='og:title']/@content", "//title/text()", "//h1//text()"):
-        found = " ".join(" ".join(tree.xpath(path)[:1]).split())
-        if found:
+        if found := " ".join(" ".join(tree.xpath(path)[:1]).split()):
             return found[:300]
     return ""
 

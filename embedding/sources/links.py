@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlsplit, urlunsplit
 
@@ -27,6 +28,8 @@ _CALL = re.compile(
     r"""(?:(['"])([^'"\s]+)\2|(\d{1,19}))\s*[,)]"""
 )
 """A script that is called with an address or a number, as in `goView('/news/12')`."""
+_searched = lru_cache(maxsize=16)(re.search)
+"""Many links of a page ask its scripts for the same function."""
 
 
 def join(base: str, link: str | None, encoding: str = "utf-8") -> str:
@@ -74,7 +77,7 @@ def _built(name: str, given: str, node: Any) -> str:
     body = rf"\s*\(\s*([\w$]+)[^)]{{0,200}}\)\s*{{[^{{}}]{{0,500}}?{_GOING}\s*([^;,\n]{{1,400}})"
     scripts = "\n".join(node.getroottree().xpath("//script/text()"))
     name = re.escape(name.rpartition(".")[2])
-    found = re.search(rf"\b{name}(?:\s*[=:]\s*function)?{body}", scripts)
+    found = _searched(rf"\b{name}(?:\s*[=:]\s*function)?{body}", scripts)
     parameter, built = found.groups() if found else ("", "")
     built = re.sub(r"\${([\w$]+)}", r"`+\1+`", built)
     parts = re.findall(r"""'[^']*'|"[^"]*"|`[^`]*`|[\w$.]+""", built)
