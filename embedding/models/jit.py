@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -22,21 +21,6 @@ import platformdirs
 from numba.core import config as numba_config
 from numba.core.caching import UserProvidedCacheLocator
 from numba.extending import intrinsic
-
-_BLAS = "scipy.linalg.cython_blas"
-
-
-def spare_blas() -> None:
-    """Before a first kernel is loaded: numba then looks for SciPy's BLAS, and is to find none.
-
-    No kernel calls it, and it takes as long to import as numba itself.
-    """
-    if _BLAS not in sys.modules:
-        sys.modules[_BLAS] = None  # type: ignore[assignment]
-        from numba.np import arraymath  # noqa: F401
-
-        del sys.modules[_BLAS]
-
 
 # Reassociation and contraction only: NaN and infinity keep their meaning.
 MATH = {"reassoc", "contract", "arcp", "nsz"}

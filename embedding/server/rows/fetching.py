@@ -18,7 +18,8 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from embedding.models.jit import instruction, kernel, spare_blas
+from embedding.kernel.spared import spare_blas
+from embedding.models.jit import instruction, kernel
 
 AHEAD = 32
 """Rows that are on their way at the same time. Of 12, 24 and 48 measured, more were quicker."""

@@ -11,9 +11,9 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import Table
+from embedding.kernel.spared import spare_blas
 from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.jit import spare_blas
 
 
 def warm(model: ModelConfig) -> None:
