@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from syntax import syntax_of
+
 ROOT = Path(__file__).resolve().parents[2]
 UNCHECKED = ("neighbours/yeoron_bench/",)
 """What prints tables: names say it."""
@@ -21,7 +23,7 @@ def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     for room in ("embedding", "plugins", "neighbours"):
         for path in sorted((ROOT / room).rglob("*.py")):
             where = path.relative_to(ROOT).as_posix()
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(syntax_of(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ClassDef) and not where.startswith(UNCHECKED):
                     yield where, node
 

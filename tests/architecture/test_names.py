@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from syntax import syntax_of
+
 ROOT = Path(__file__).parents[2]
 
 ROOMS = ("embedding", "plugins", "neighbours")
@@ -52,7 +54,7 @@ def test_a_name_has_one_meaning_in_the_whole_tree():
     found = defaultdict(set)
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py"):
-            for name in names(ast.parse(path.read_text("utf-8"))):
+            for name in names(syntax_of(path.read_text("utf-8"))):
                 found[name].add(str(path.relative_to(ROOT)))
     several = {name: sorted(paths) for name, paths in found.items() if len(paths) > 1}
     new = {name: paths for name, paths in several.items() if name not in SAME}
@@ -68,7 +70,7 @@ def test_the_names_of_the_glossary_are_in_the_tree():
         word
         for folder in ("embedding", "neighbours")
         for path in (ROOT / folder).rglob("*.py")
-        for word in (path.stem, *names(ast.parse(path.read_text("utf-8"))))
+        for word in (path.stem, *names(syntax_of(path.read_text("utf-8"))))
     }
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| **")]
     assert len(rows) > 20
@@ -100,7 +102,7 @@ def test_nothing_is_called_by_a_word_that_the_glossary_replaced():
         f"{path.relative_to(ROOT)}: {name}"
         for room in PRODUCT
         for path in (ROOT / room).rglob("*.py")
-        for name in identifiers(ast.parse(path.read_text("utf-8")))
+        for name in identifiers(syntax_of(path.read_text("utf-8")))
         if words(name) & REPLACED and name not in ANSWERS
     }
     assert found == set(), "docs/glossary.md has the field's word"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from patterns import superlinear
+from syntax import syntax_of
 
 ROOT = Path(__file__).parents[2]
 ROOTS = {"embedding": ROOT, "plugins": ROOT / "plugins", "neighbours": ROOT / "neighbours"}
@@ -47,7 +48,7 @@ def texts() -> dict[str, str]:
 
 @cache
 def parsed(path: str) -> ast.Module:
-    return ast.parse(texts()[path])
+    return syntax_of(texts()[path])
 
 
 def module_of(path: str) -> ModuleType:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from syntax import syntax_of
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -18,7 +20,7 @@ def run(path: Path) -> dict[str, Any]:
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] != "code":
             continue
-        tree = ast.parse("".join(cell["source"]), str(path))
+        tree = syntax_of("".join(cell["source"]), str(path))
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, str(path), "exec"), names)
         if last is not None:
