@@ -75,7 +75,7 @@ def node_of_file(file: str, pool: str) -> dict[str, Any]:
     if here is not None:
         spec = placed(spec, Path(file).parents[2], Path(here))
     try:
-        return node_task(spec.model_dump_json(context=WITH_SECRETS), pool)
+        return _run(spec, pool)
     except YeoronError as error:
         logger.error("%s It is started again in %.0f s.", error, PAUSE_SECONDS)
         Event(f"{pool}-stop", client=get_client()).wait(PAUSE_SECONDS)
@@ -98,11 +98,10 @@ def placed(spec: NodeSpec, home: Path, here: Path) -> NodeSpec:
     return spec.model_copy(update={"exchange": exchange, "evidence": moved(spec.evidence)})
 
 
-def node_task(spec_json: str, pool: str) -> dict[str, Any]:
-    """The Dask task of one node: runs until the pool's stop event is set."""
+def _run(spec: NodeSpec, pool: str) -> dict[str, Any]:
+    """Run a node until the pool's stop event is set."""
     from distributed import Event, Reschedule, get_client, get_worker
 
-    spec = NodeSpec.model_validate_json(spec_json)
     stop = Event(f"{pool}-stop", client=get_client())
 
     def should_stop() -> bool:

@@ -270,13 +270,13 @@ def bias(asked: AskedWindow, form: AnswerForm) -> None:
     from embedding.trends.table import bias_csv, bias_table, weights_setting
 
     answers = asked.answers()
-    found = answers.bias(answers.reader.named(asked.id))
+    measured = answers.bias(answers.reader.named(asked.id))
     if not form.is_table:
-        sys.stdout.write(to_json(found) if form.as_json else bias_csv(found))
+        sys.stdout.write(to_json(measured) if form.as_json else bias_csv(measured))
         return
-    console.print(bias_table(found))
-    if found.predicted is not None:
-        print_line(f"Proposed, as a line of the settings:\n{weights_setting(found)}")
+    console.print(bias_table(measured))
+    if measured.predicted is not None:
+        print_line(f"Proposed, as a line of the settings:\n{weights_setting(measured)}")
 
 
 def report(
@@ -299,8 +299,8 @@ def report(
     # An empty store says so when it is asked for its latest.
     for one in (every and [ref.id for ref in reader.list()]) or [reader.named(asked.id)]:
         with console.status("Comparing windows …"):
-            found = build_report(reader, one, asked.settings.trends, folder)
-        written.append(str(save(found, folder)))
+            built = build_report(reader, one, asked.settings.trends, folder)
+        written.append(str(save(built, folder)))
     if as_json:
         print_json(written)
     else:

@@ -105,12 +105,12 @@ class _Zstd:
 
     def feed(self, data: bytes, room: int) -> bytes:
         parts: list[bytes] = []
-        at = 0
-        while at < len(data) and room > 0:
+        begin = 0
+        while begin < len(data) and room > 0:
             if self._frame.eof:  # another follows
                 self._frame = self._unpacking.decompressobj()
-            parts.append(self._frame.decompress(data[at : at + _SLICE]))
-            at = min(at + _SLICE, len(data)) - len(self._frame.unused_data)
+            parts.append(self._frame.decompress(data[begin : begin + _SLICE]))
+            begin = min(begin + _SLICE, len(data)) - len(self._frame.unused_data)
             room -= len(parts[-1])
         return b"".join(parts)
 

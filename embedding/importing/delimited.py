@@ -188,7 +188,7 @@ def _layout(text: str, path: Path) -> _Layout:
     delimiter = max(
         _DELIMITERS, key=lambda each: (lines[0].count(each), sum(each in one for one in lines))
     )
-    # Each by itself: a quote that is not closed would swallow the others.
+    # Each line alone: a quote that is not closed would swallow the others.
     rows = [next(csv.reader([line], delimiter=delimiter)) for line in lines]
     width = Counter(map(len, rows)).most_common(1)[0][0]
     above = _above(text, width, delimiter)

@@ -131,7 +131,7 @@ def test_a_training_is_found_again(stores):
 
 
 def test_a_setting_of_a_training_is_found_where_it_stood(stores):
-    """Once a request said beside its sections what is a setting of its server."""
+    """Earlier requests held settings of the server and of nodes outside of their sections."""
     folder = stores / "training"
     file, corpus = folder / "state" / "training.json", folder / "corpus.txt"
     stored = json.loads(file.read_text())
@@ -144,8 +144,8 @@ def test_a_setting_of_a_training_is_found_where_it_stood(stores):
         corpus=corpus, state_dir=state, server={"min_count": 3}, node={"block_tokens": 900}
     )
     other = begun.model_copy(update={"node": begun.node.model_copy(update={"block_tokens": 800})})
-    said = r"begun with node.block_tokens 900, and now it is 800"
-    with pytest.raises(ConfigError, match=said), resuming(other):
+    refusal = r"begun with node.block_tokens 900, and now it is 800"
+    with pytest.raises(ConfigError, match=refusal), resuming(other):
         pass
     with resuming(begun) as resume:
         assert resume is not None

@@ -191,7 +191,7 @@ def of_busiest(voices: IntArray, numbers: IntArray, share: float) -> npt.NDArray
     """bool [d]: the documents of those authors who wrote most, a `share` of all known ones.
 
     An author of a single document is never one of them. Of authors who wrote equally much, the
-    numbers of their documents decide: a voice is drawn anew whenever a crawl starts.
+    numbers of their documents decide: a crawl draws other voices at each start.
     """
     by_number = np.argsort(numbers, kind="stable")
     by_number = by_number[voices[by_number] >= 0]

@@ -200,7 +200,7 @@ def test_where_nobody_writes_twice_nobody_is_busiest():
 
 
 def test_who_is_busiest_does_not_hang_on_how_authors_are_called():
-    """A crawl draws their names anew each time it starts."""
+    """A crawl draws other names for them at each start."""
     dice = np.random.default_rng(3)
     authors, numbers = dice.integers(0, 12, 40), dice.permutation(40)
     found = {tuple(of_busiest(dice.permutation(12)[authors], numbers, 0.2)) for _ in range(20)}
