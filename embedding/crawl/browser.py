@@ -283,7 +283,7 @@ class BrowserPool:
                         accept_downloads=False,
                     )
                 )
-                return await browser.doing(self._read(context, visit))
+                return await browser.doing(self._read(browser, context, visit))
         except TimeoutError as error:
             if context is None:
                 browser.kill()
@@ -296,7 +296,9 @@ class BrowserPool:
             if context is not None and not browser.lost and not await quietly(context.close()):
                 browser.kill()
 
-    async def _read(self, context: BrowserContext, visit: _Visit) -> Sequence[Found]:
+    async def _read(
+        self, browser: ChromiumProcess, context: BrowserContext, visit: _Visit
+    ) -> Sequence[Found]:
         answers, parts = PageAnswers(visit.source), PageParts(digest(visit.first))
         requests = PageRequests(
             self._fetcher,
@@ -310,7 +312,7 @@ class BrowserPool:
             limit=PAGE_REQUESTS,
         )
         await context.route("**/*", requests.handle)
-        page = await context.new_page()
+        page = await browser.open_page(context)
         context.on("page", _close)
         # `render_deadline` is the limit, not Playwright's own.
         await page.goto(visit.first.url, wait_until="commit", timeout=0)

@@ -21,7 +21,7 @@ import psutil
 from embedding.kernel.errors import FetchError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Playwright
+    from playwright.async_api import Browser, BrowserContext, Page, Playwright
 
 NOT_WANTED = ("--disable-popup-blocking",)
 """Switches of Playwright's that are left out: pages open no windows by themselves."""
@@ -142,6 +142,7 @@ class ChromiumProcess:
         self.memory = 0
         """Bytes at the last `measure`."""
         self._playwright = playwright
+        self._opening: set[asyncio.Task[Page]] = set()
         self._main = main
         self._driver = main.parent()
         # The profile folder, made by Playwright for this browser alone.
@@ -213,6 +214,34 @@ class ChromiumProcess:
             task.cancel()
             await asyncio.wait({task})
 
+    async def watch_crashes(self) -> None:
+        """Learn of every page's process that dies, from now on."""
+
+        def crashed(_: object) -> None:
+            for page in self._opening:
+                page.cancel()
+
+        session = await self.browser.new_browser_cdp_session()
+        session.on("Target.targetCrashed", crashed)
+        await session.send("Target.setDiscoverTargets", {"discover": True})
+
+    async def open_page(self, context: BrowserContext) -> Page:
+        """A new page; raises BrowserFailedError where a page's process dies meanwhile.
+
+        Playwright leaves the call without an answer then: it speaks of a crash only once the page
+        is open.
+        """
+        opening = asyncio.create_task(context.new_page())
+        self._opening.add(opening)
+        try:
+            await asyncio.wait({opening})
+            if opening.cancelled():
+                raise BrowserFailedError
+            return opening.result()
+        finally:
+            self._opening.discard(opening)
+            opening.cancel()
+
     def processes(self) -> list[psutil.Process]:
         """Chromium's processes and the driver; empty once they ended."""
         found = [self._driver] if self._driver is not None else []
@@ -258,14 +287,9 @@ async def quietly(closing: Awaitable[object]) -> bool:
 
     Not with `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
     """
-    from playwright.async_api import Error
-
     try:
         async with asyncio.timeout(CLOSING):
             await closing
-    except (Error, TimeoutError, OSError):
-        log.warning("Chromium did not close by itself")
-        return False
     except Exception as error:  # noqa: BLE001  (Playwright's own failures have no common type)
         log.warning("Chromium did not close by itself: %s", type(error).__name__)
         return False
@@ -287,7 +311,9 @@ async def _launch(playwright: Playwright, executable: str | None, home: Path) ->
     main = await asyncio.to_thread(_marked, mark)
     if main is None:
         raise OSError("the new Chromium is not among this process's children")
-    return ChromiumProcess(playwright, browser, main, home)
+    chromium = ChromiumProcess(playwright, browser, main, home)
+    await chromium.watch_crashes()
+    return chromium
 
 
 def _marked(mark: str) -> psutil.Process | None:

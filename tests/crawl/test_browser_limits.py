@@ -249,6 +249,28 @@ async def test_a_crash_at_any_step_of_a_page_loses_none(
                 assert [len(found) for found in await shown] == [2, 2, 2]
 
 
+async def test_a_page_whose_process_dies_while_it_is_opened_is_shown_again_at_once(
+    pages: Any, quick: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playwright.async_api import BrowserContext
+
+    async with rendering(quick(pages.host, render_deadline=600.0)) as pool:
+        await render(pool, f"{pages.base}/good")
+        new_page = BrowserContext.new_page
+
+        async def unanswered(context: BrowserContext) -> None:
+            # What Playwright does in about one of a hundred such crashes.
+            monkeypatch.setattr(BrowserContext, "new_page", new_page)
+            await new_page(context)
+            crash(pool, "renderer")
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(BrowserContext, "new_page", unanswered)
+        async with asyncio.timeout(60):
+            assert len(await render(pool, f"{pages.base}/good")) == 2
+        assert pool.started == 1
+
+
 async def test_a_browser_leaves_nothing_on_the_disk(pages: Any, quick: Any, reply: Any) -> None:
     secret = "비밀스러운글이다"
     text = """<ul><li>SECRET</li></ul><script>
