@@ -49,17 +49,17 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.split import Layout
-from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.steps import FetchingSteps
-from embedding.server.shards.link import PrimaryLinks
-from embedding.server.shards.log import Change, ShardLog
-from embedding.server.shards.sharding import Fleet, shard_specs
 from yeoron_bench.results import facts, hardware, keep_and_print
+from yeoron_lab.shards.client.split import Layout
+from yeoron_lab.shards.client.stream import ShardStream
+from yeoron_lab.shards.link import PrimaryLinks
+from yeoron_lab.shards.log import Change, ShardLog
+from yeoron_lab.shards.sharding import Fleet, shard_specs
 
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""

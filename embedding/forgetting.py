@@ -20,15 +20,13 @@ from embedding.crawl.addresses import canonical
 from embedding.crawl.rewinding import block, erase_address, erase_before, erase_source
 from embedding.evaluation import erasing as mlflow
 from embedding.exchange.channel import ask
+from embedding.exchange.sharding import sharding
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.recovery.erasing import Erased, erase_state
 from embedding.server.recovery.seeding import put_aside
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
-from embedding.server.shards.recovery import erase_rows
-from embedding.server.shards.rows import ShardedRows
-from embedding.server.shards.sharding import shard_specs
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
@@ -152,16 +150,11 @@ def _state(settings: Settings, request: ErasureRequest, *, dry: bool) -> Erased:
             settings.sync,
             RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases),
             digests=digests,
-            rows=LocalRows if here else ShardedRows,
+            rows=LocalRows if here else sharding().rows,
         )
 
     def on_shards(state: ServerState, ids: IntArray) -> None:
-        tables = state.tables
-        specs = shard_specs(
-            config, dim=tables.dim, seed=tables.seed, identity="", buckets=model.gram_rows
-        )
-        for spec in specs:
-            erase_rows(spec, ids)
+        sharding().erase(config, state.tables, model.gram_rows, ids)
 
     return erase_state(
         config,

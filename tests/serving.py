@@ -27,8 +27,8 @@ def _serve(
 ) -> None:
     adopt(environment)
     from embedding.server.service import ParameterServer
-    from embedding.server.shards import sharding
     from yeoron_lab.groups import link
+    from yeoron_lab.shards import sharding
 
     sharding.START_S = link.GROUP_START_S = patience_s
     chosen = ServerConfig.model_validate_json(config)

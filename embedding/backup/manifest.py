@@ -16,8 +16,8 @@ from embedding import __version__
 from embedding.crawl.tables import FRONTIER_VERSION
 from embedding.kernel.config import explain
 from embedding.kernel.errors import InputError
+from embedding.server.recovery.checkpoint import SHARD_FORMAT
 from embedding.server.recovery.restoring import READABLE
-from embedding.server.shards.recovery import SHARD_FORMAT
 from embedding.snapshots.evidence import EVIDENCE_FORMAT
 from embedding.snapshots.format import SNAPSHOT_FORMAT
 from embedding.trends.rows import REPORT_FORMAT

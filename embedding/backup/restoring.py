@@ -30,11 +30,10 @@ from embedding.backup.manifest import (
 )
 from embedding.backup.repositories import BackupRepository, open_repository
 from embedding.backup.staging import STAGE, VERIFIED
-from embedding.exchange.shards.split import Layout
+from embedding.exchange.sharding import Split, check_split, sharding
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
 from embedding.kernel.private import private_folder
-from embedding.server.shards.resharding import check_reshard, reshard
 from embedding.settings import Settings
 
 _HARMLESS = frozenset((STAGE, "lost+found"))
@@ -110,7 +109,7 @@ def _check(settings: Settings, manifest: BackupManifest) -> None:
             )
     _check_server(settings, manifest)
     _check_places(settings, manifest)
-    check_reshard(_was(settings, manifest), _now(settings))
+    check_split(*_splits(settings, manifest))
     addresses = database_addresses(settings)
     for part, kind in manifest.databases.items():
         check_loadable(part, kind, addresses[part])
@@ -172,27 +171,26 @@ def _fetch(repository: BackupRepository, manifest: BackupManifest, stage: Path) 
             )
 
 
-def _was(settings: Settings, manifest: BackupManifest) -> Layout:
-    return Layout(manifest.shards, manifest.split, settings.model.width)
-
-
-def _now(settings: Settings) -> Layout:
-    return Layout(settings.server.shards, settings.server.split, settings.model.width)
+def _splits(settings: Settings, manifest: BackupManifest) -> tuple[Split, Split]:
+    """How the rows lay on shards, and how they are to lie."""
+    server = settings.server
+    return (manifest.shards, manifest.split), (server.shards, server.split)
 
 
 def _reshard(
     settings: Settings, manifest: BackupManifest, stage: Path, tell: Callable[[str], None]
 ) -> None:
     """Rows to as many shards as the settings say."""
-    was, now = _was(settings, manifest), _now(settings)
+    was, now = _splits(settings, manifest)
     folder = stage / "checkpoints"
     if was == now or not folder.is_dir():
         return
     fresh = stage / "resharded"
-    reshard(folder, fresh, was, now, buckets=settings.model.gram_rows)
+    model = settings.model
+    sharding().reshard(folder, fresh, was, now, dim=model.width, buckets=model.gram_rows)
     shutil.rmtree(folder)
     fresh.rename(folder)
-    tell(f"Rows of {was.shards} shards were moved to {now.shards}.")
+    tell(f"Rows of {was[0]} shards were moved to {now[0]}.")
 
 
 def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:

@@ -45,7 +45,6 @@ from embedding.exchange.protocol import (
     Push,
     VocabularyDelta,
 )
-from embedding.exchange.shards.columns import decode_block
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Phrase, ScorePairs, SourceProgress, Table
@@ -69,9 +68,6 @@ def encode_push(push: Push) -> Message:
         arrays[f"{packed.table}.packed"] = packed.data
     if push.rare is not None:
         arrays |= word_context_arrays(push.rare)
-    batch = push.minibatches
-    if batch is not None:
-        arrays |= batch.arrays()
     arrays |= usage_arrays(push.usage) | shift_arrays(push.shifts)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
@@ -106,7 +102,6 @@ def encode_push(push: Push) -> Message:
         **({"hand_ins": hand_in_header(push.hand_ins)} if push.hand_ins else {}),
         **({"life": push.life} if push.life else {}),
         **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
-        **({} if batch is None else {"batch": batch.header()}),
     }
     return Message(header, arrays, texts)
 
@@ -146,7 +141,6 @@ def decode_push(message: Message) -> Push:
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,
         busy_s=float(busy_s),
-        minibatches=decode_block(message),
         rare=word_contexts_of(message),
         usage=usage_of(message),
         shifts=shifts_of(message),

@@ -15,7 +15,6 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import position, whole
 from embedding.exchange.protocol import NAMES, PulledRows, Push
 from embedding.exchange.rowcache import RowCache
-from embedding.exchange.shards.split import split_push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
 
@@ -125,62 +124,3 @@ class OwnRows:
     def alive(self, ids: IntArray) -> None:
         self.feedback.keep(ids)
         self.cache.keep(ids)
-
-
-class ShardedView:
-    """The rows of all shards together.
-
-    Each shard has marks, clocks and an incarnation of its own; a shard that starts again changes
-    nothing of what is kept of the others. What compression keeps back is one store for all.
-
-    primary  of the server itself, which has none: nothing is kept
-    parts    those of each shard
-    """
-
-    def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
-        self.primary = OwnRows(config, feedback)
-        self.parts: list[OwnRows] = []
-        self._config = config
-        self._feedback = feedback
-
-    def attach(self, shards: int) -> list[OwnRows]:
-        """Begin with so many shards; each may take its part of `cache_bytes`."""
-        memory = self._config.cache_bytes
-        share = {"cache_bytes": max(1, memory // shards) if memory else 0}
-        self.parts = [
-            OwnRows(self._config.model_copy(update=share), self._feedback) for _ in range(shards)
-        ]
-        self._feedback.shards = shards
-        return self.parts
-
-    @property
-    def keeps(self) -> bool:
-        return any(part.keeps for part in self.parts)
-
-    def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
-        """See OwnRows; each shard greets for itself."""
-        self.primary.greeted(epoch, sequence, direct=direct, first=first)
-
-    def taken(self, push: Push) -> None:
-        """The primary and every shard have taken this push."""
-        if push.keeps:
-            for part, own in zip(self.parts, split_push(push, len(self.parts)), strict=True):
-                part.taken(own)
-
-    def refused(self) -> None:
-        """The primary refused a push that shards have taken: what they keep is not this."""
-        for part in self.parts:
-            part.forget_changes()
-
-    def alive(self, ids: IntArray) -> None:
-        self._feedback.keep(ids)
-        for part in self.parts:
-            part.cache.keep(ids)
-
-    def figures(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = self.primary.figures()
-        for part in self.parts:
-            for name, value in part.figures()["cache"].items():
-                if name != "kind":
-                    found["cache"][name] += value
-        return found

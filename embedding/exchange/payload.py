@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,17 @@ class RowDelta:
     table: Table
     ids: IntArray
     values: FloatArray | HalfArray
+
+
+class ShardBlock(Protocol):
+    """One block as shards that hold columns learn it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of its arrays."""
+
+    def check_learnt(self, most_bytes: int) -> None:
+        """RefusedError unless all of it was learnt; it takes at most so much memory."""
 
 
 @dataclass(frozen=True)

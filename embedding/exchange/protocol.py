@@ -19,9 +19,9 @@ from embedding.exchange.payload import (
     HandIn,
     PackedDelta,
     RowDelta,
+    ShardBlock,
     WordContexts,
 )
-from embedding.exchange.shards.columns import ShardBlock
 from embedding.kernel.records import (
     FloatArray,
     HalfArray,
@@ -276,7 +276,7 @@ class Push:
     offset    where the node's reader goes on behind it; the server keeps it with the sequence
     busy_s    seconds that it took, without those that the policy held it back; 0: not measured
     rare      what stood around words that were read only a few times
-    minibatches  the block itself, where shards hold columns and learn it
+    minibatches  the block itself, where shards hold columns and learn it: they read and write it
     usage     how words were used in a window that closed and in those before it; a part of it
     hand_ins  windows of which these are the last parts
     life      mark of the process, which hands in how it used words; "": it never does

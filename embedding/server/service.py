@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from embedding.exchange.sharding import RunningShards, sharding
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.memory import give_back
 from embedding.kernel.stopping import stop_on_signals
@@ -29,8 +30,6 @@ from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import NOTHING, check_rollback
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
-from embedding.server.shards.rows import ShardedRows
-from embedding.server.shards.sharding import Shards
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
@@ -152,7 +151,7 @@ class ParameterServer:
             RowShape(dim, seed=seed, buckets=buckets, biases=biases),
             epoch=None if folder is None else folder.next_epoch(),
             digests=digests,
-            rows=LocalRows if here else ShardedRows,
+            rows=LocalRows if here else sharding().rows,
             upstream=leader,
         )
         self._grouping = grouping = GROUPS.first()
@@ -190,13 +189,12 @@ class ParameterServer:
         """Where /health, /metrics and /status are, http://host:port; empty without such pages."""
         return "" if self._http is None else self._http.url
 
-    def _sharded(self, folder: CheckpointFolder | None) -> Shards | None:
+    def _sharded(self, folder: CheckpointFolder | None) -> RunningShards | None:
         """The shards, where the rows do not lie here."""
-        rows = self.state.rows
-        if not isinstance(rows, ShardedRows):
+        if self.state.rows.local:
             return None
         identity = secrets.token_hex(16) if folder is None else folder.identity()
-        return Shards(rows, self.config, identity=identity)
+        return sharding().running(self.state.rows, self.config, identity=identity)
 
     def _end(self) -> None:
         """Have `serve_forever` end."""

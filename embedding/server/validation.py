@@ -34,19 +34,14 @@ MAX_MENTIONS = 2**40
 MAX_WEIGHT = 1e6
 
 
-def checked(push: Push, dim: int, most_bytes: int, *, learns: bool = False) -> Push:
+def checked(push: Push, dim: int, most_bytes: int) -> Push:
     """The push with its rows unpacked and as float32; shapes, ids and values were looked at.
 
     most_bytes  memory that the packed rows of a table may take when unpacked
-    learns      columns lie here, and blocks are learnt on them
 
     RefusedError says what is wrong with it.
     """
     where = f"push {push.sequence} of node {push.node}"
-    if push.minibatches is not None:
-        if not learns:
-            raise RefusedError(f"{where}: a block to learn; rows lie here, not columns.")
-        push.minibatches.check_learnt(most_bytes)
     deltas = []
     packed = (unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
     for delta in chain(push.deltas, packed):

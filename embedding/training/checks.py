@@ -11,7 +11,7 @@ import psutil
 
 from embedding.exchange.changes import needed_changes
 from embedding.exchange.relay import aggregation
-from embedding.exchange.shards.columns import columns
+from embedding.exchange.sharding import sharding
 from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.traits import COUNT_MODELS, MODELS
@@ -19,7 +19,6 @@ from embedding.server.compatibility import (
     AGGREGATED_COMPRESSION,
     AGGREGATED_POLICY,
     SERVER_GROUPS,
-    SHARDS,
     SUMS_COMPRESSION,
     SUMS_POLICY,
 )
@@ -77,10 +76,8 @@ def check_options(request: TrainRequest) -> None:
             f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
             f"processes; at most {most} are accepted."
         )
-    if request.server.split == "columns":
-        columns().check_request(request)
-    elif request.server.shards > 1:
-        SHARDS.check(request.sync.policy, f"{request.server.shards} shards", ", or 1 shard")
+    if request.server.split == "columns" or request.server.shards > 1:
+        sharding().check_request(request)
     if POLICIES.traits(request.sync.policy).needs_shared_memory:
         training = in_place()
         if request.server.device == "cuda":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST = 85_309
-"""Lines of `embedding/` since mechanisms of papers, with server groups and shards of columns, left
+"""Lines of `embedding/` since mechanisms of papers, with server groups and shards, left
 for the laboratory (docs/adr/0043-laboratory.md). A change may add where it is needed, and removes
 as much."""
 

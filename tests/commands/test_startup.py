@@ -38,7 +38,7 @@ def test_a_training_counts_its_words_while_the_rest_is_imported():
 def test_a_process_imports_scipy_and_pandas_only_where_it_uses_them():
     told = """
 import sys
-import embedding.settings, embedding.server.service, embedding.server.shards.service
+import embedding.settings, embedding.server.service, yeoron_lab.shards.service
 print(*[name for name in ("scipy.special", "scipy.sparse") if name in sys.modules])
 import embedding.training.running
 import embedding.worker.process.gradient
@@ -55,7 +55,7 @@ print(*table.to_pandas().a)
 
 PROCESSES = {
     "node": "embedding.nodetask",
-    "shard": "embedding.server.shards.service",
+    "shard": "yeoron_lab.shards.service",
     "server": "embedding.server.service",
     "group": "yeoron_lab.groups.process",
     "aggregator": "yeoron_lab.aggregating.aggregator",

@@ -363,7 +363,7 @@ def test_metrics_and_health_tell_of_groups(connect) -> None:
 
 @pytest.mark.parametrize("shards", [1, 2])
 def test_rows_that_no_message_holds_travel_in_several(connect, monkeypatch, shards: int) -> None:
-    monkeypatch.setattr("embedding.server.shards.sharding.Fleet", ThreadFleet)
+    monkeypatch.setattr("yeoron_lab.shards.sharding.Fleet", ThreadFleet)
     small = {"min_count": 1, "max_message_bytes": 1 << 16, "half_life_tokens": None}
     line = QUICK.model_copy(update={"max_message_bytes": 1 << 16})
     words = [f"말{i}" for i in range(6000)]

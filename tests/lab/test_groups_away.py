@@ -20,7 +20,7 @@ def metrics(server) -> str:
 
 
 def test_a_group_says_that_its_leader_is_away_while_its_shards_are_too(monkeypatch) -> None:
-    monkeypatch.setattr("embedding.server.shards.sharding.Fleet", ThreadFleet)
+    monkeypatch.setattr("yeoron_lab.shards.sharding.Fleet", ThreadFleet)
     with running_server(ServerConfig(min_count=1), dim=DIM) as leader:
         assert "yeoron_leader_up" not in metrics(leader)
         with following(leader, shards=2) as b:

@@ -88,7 +88,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
     connect, monkeypatch, shards: int
 ) -> None:
     """Also what a group begins with, when the leader names many long places."""
-    monkeypatch.setattr("embedding.server.shards.sharding.Fleet", ThreadFleet)
+    monkeypatch.setattr("yeoron_lab.shards.sharding.Fleet", ThreadFleet)
     small = {"min_count": 1, "max_message_bytes": 1 << 16, "half_life_tokens": None}
     line = QUICK.model_copy(update={"max_message_bytes": 1 << 16})
     with running_server(ServerConfig(shards=shards, **small), dim=DIM) as leader:

@@ -12,12 +12,12 @@ from threads import ThreadFleet, crash_primary, fleet
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.stream import ShardStream
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 from waiting import until
+from yeoron_lab.shards.client.stream import ShardStream
 
 pytestmark = pytest.mark.timeout(600)
 WORDS = [f"말{i}" for i in range(40)]
@@ -25,7 +25,7 @@ WORDS = [f"말{i}" for i in range(40)]
 
 @pytest.fixture(autouse=True)
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("embedding.server.shards.sharding.Fleet", ThreadFleet)
+    monkeypatch.setattr("yeoron_lab.shards.sharding.Fleet", ThreadFleet)
 
 
 def kill(server: ParameterServer, shard: int) -> None:

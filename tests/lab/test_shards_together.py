@@ -14,7 +14,6 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.shards.log import Change, as_json, from_json
 from yeoron_lab.aggregating.aggregator import (
     Aggregator,
     AggregatorService,
@@ -22,6 +21,7 @@ from yeoron_lab.aggregating.aggregator import (
     check_tickets,
 )
 from yeoron_lab.aggregating.relay import AggregatorLine
+from yeoron_lab.shards.log import Change, as_json, from_json
 
 DIM, WORDS = 4, 10
 pytestmark = pytest.mark.timeout(600)

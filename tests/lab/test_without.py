@@ -75,6 +75,7 @@ def test_a_usual_training_needs_nothing_of_it(without) -> None:
         ("--model", "sppmi"),
         ("--aggregators", "1"),
         ("--nodes", "2", "--server-groups", "2"),
+        ("--shards", "2"),
         ("--shards", "2", "--split", "columns"),
         ("--sync", "asp", "--sync-setting", "n_push=4"),
     ],

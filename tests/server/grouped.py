@@ -11,7 +11,7 @@ from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.kernel.records import Table
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.shards.link import LateShardsError
+from yeoron_lab.shards.link import LateShardsError
 
 DIM = 8
 

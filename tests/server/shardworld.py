@@ -24,13 +24,6 @@ from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
-from embedding.server.shards import recovery as shardrecovery
-from embedding.server.shards.log import as_json
-from embedding.server.shards.rows import ShardedRows
-from embedding.server.shards.service import ShardSession
-from embedding.server.shards.sharding import shard_specs
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
 from embedding.server.state import ServerState
 from yeoron_lab.groups.calls import GroupCalls
 from yeoron_lab.groups.following import following_shard
@@ -39,6 +32,13 @@ from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica
 from yeoron_lab.groups.shardedreplica import ShardedReplica
+from yeoron_lab.shards import recovery as shardrecovery
+from yeoron_lab.shards.log import as_json
+from yeoron_lab.shards.rows import ShardedRows
+from yeoron_lab.shards.service import ShardSession
+from yeoron_lab.shards.sharding import shard_specs
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import ShardState
 
 DIM = 2
 IMPATIENT = ExchangeConfig(
@@ -51,10 +51,10 @@ IMPATIENT = ExchangeConfig(
     max_unconfirmed=10_000,
 )
 PLACES = (
-    "exchange.session",
-    "exchange.shards.stream",
-    "exchange.shards.links",
-    "server.shards.link",
+    "embedding.exchange.session",
+    "yeoron_lab.shards.client.stream",
+    "yeoron_lab.shards.client.links",
+    "yeoron_lab.shards.link",
 )
 
 
@@ -68,9 +68,9 @@ class Network:
         self.before: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Network:
-        self._patches = [patch(f"embedding.{p}.Channel", self.channel) for p in PLACES]
-        self._patches.append(patch("embedding.server.shards.state.SHARD_WAIT_S", 0.005))
-        self._patches.append(patch("embedding.exchange.shards.links.KEEP_S", 1e6))
+        self._patches = [patch(f"{p}.Channel", self.channel) for p in PLACES]
+        self._patches.append(patch("yeoron_lab.shards.state.SHARD_WAIT_S", 0.005))
+        self._patches.append(patch("yeoron_lab.shards.client.links.KEEP_S", 1e6))
         self._patches.append(patch("yeoron_lab.groups.shardedreplica._REACH_S", 0.02))
         self._patches.append(patch("yeoron_lab.groups.leader.TRY_S", 0.02))
         for each in self._patches:

@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.shards.service import ShardServer
-from embedding.server.shards.spec import ShardSpec
+from yeoron_lab.shards.service import ShardServer
+from yeoron_lab.shards.spec import ShardSpec
 
 
 class ThreadFleet:
@@ -61,7 +61,7 @@ def sharded(
 ) -> Iterator[ParameterServer]:
     """A running server whose shards, where it has any, are threads."""
     with (
-        patch("embedding.server.shards.sharding.Fleet", ThreadFleet),
+        patch("yeoron_lab.shards.sharding.Fleet", ThreadFleet),
         running_server(config, sync, dim=dim, seed=seed, buckets=buckets) as server,
     ):
         yield server

@@ -22,7 +22,7 @@ from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.split import places
+from embedding.exchange.sharding import places
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table

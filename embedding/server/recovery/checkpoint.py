@@ -45,6 +45,8 @@ NOTES = ("epoch", "identity", "fences.jsonl", "waiting.key", "refused")
 """Files of the state folder that outlive its checkpoints."""
 _MANIFEST = "manifest.json"
 _DIGEST = "digest"
+SHARD_FORMAT = 1
+"""Of the checkpoints of shards."""
 _PIECE_BYTES = 8 * 1024 * 1024
 
 

@@ -16,12 +16,12 @@ from embedding.exchange.payload import (
     HandIn,
     Inherited,
     RowDelta,
+    ShardBlock,
     WindowUse,
     WordContexts,
     summed,
 )
 from embedding.exchange.protocol import Ack, PulledRows, Push, nothing_read
-from embedding.exchange.shards.columns import ShardBlock
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import (
     Calendar,

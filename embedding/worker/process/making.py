@@ -10,8 +10,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay, aggregation
 from embedding.exchange.rowpath import DirectRows, MakePath
-from embedding.exchange.shards.columns import columns
-from embedding.exchange.shards.rows import RowsOnShards
+from embedding.exchange.sharding import sharding
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
@@ -72,7 +71,7 @@ def connect(
     # No goodbye in between: the server would take the node for gone, and close windows without it.
     client.drop()
     client.close()
-    return greeted(columns().path() if welcome.split == "columns" else RowsOnShards)[0]
+    return greeted(sharding().path(welcome.split))[0]
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:
@@ -178,7 +177,7 @@ def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Pe
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
     """As the server's split and policy need it."""
     if welcome.split == "columns":
-        return columns().training(client.path)
+        return sharding().training(client.path)
     if welcome.shared is not None:
         return in_place().training(welcome.shared, welcome.dim)
     for name in TRAININGS:

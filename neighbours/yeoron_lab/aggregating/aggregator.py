@@ -36,8 +36,8 @@ from embedding.worker.process.forking import adopt, current_environment, process
 from yeoron_lab.aggregating.relay import AggregatorLine
 
 if TYPE_CHECKING:
-    from embedding.server.shards.state import ShardState
     from embedding.server.state import ServerState
+    from yeoron_lab.shards.state import ShardState
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -45,12 +45,12 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.protocol import Push
 from embedding.exchange.relay import TOGETHER
-from embedding.exchange.shards.links import reached
-from embedding.exchange.shards.split import split_deltas
 from embedding.server.flight.shell import of_kind
-from embedding.server.shards.log import Key
-from embedding.server.shards.state import ShardState
 from embedding.server.state import ServerState
+from yeoron_lab.shards.client.links import reached
+from yeoron_lab.shards.client.split import split_deltas
+from yeoron_lab.shards.log import Key
+from yeoron_lab.shards.state import ShardState
 from yeoron_lab.together import add_up, decode_together, encode_together
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
+from embedding.exchange.codec import encode_push
 from embedding.exchange.headers import positive, whole
+from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
@@ -102,6 +104,15 @@ class Minibatches:
 def draws_of(config: ModelConfig) -> dict[str, Any]:
     """What of a model's settings the examples depend on."""
     return {name: getattr(config, name) for name in _DRAWS}
+
+
+def encode_block_push(push: Push) -> Message:
+    """A push as shards of columns get it: with its block."""
+    message, block = encode_push(push), push.minibatches
+    if not isinstance(block, Minibatches):
+        return message
+    header = {**message.header, "batch": block.header()}
+    return Message(header, {**message.arrays, **block.arrays()}, message.texts)
 
 
 def decode_minibatches(message: Message) -> Minibatches | None:

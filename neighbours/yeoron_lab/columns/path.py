@@ -13,22 +13,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import PathSetup, pull_from_server
-from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.rows import without_rows
-from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, Table
 from yeoron_lab.columns.checks import check_column_exchange
-from yeoron_lab.columns.minibatches import Minibatches
+from yeoron_lab.columns.minibatches import Minibatches, encode_block_push
 from yeoron_lab.columns.slices import slopes_of
+from yeoron_lab.shards.client.links import ShardLinks
+from yeoron_lab.shards.client.rows import without_rows
+from yeoron_lab.shards.client.stream import ShardStream
+from yeoron_lab.shards.client.view import ShardedView
 
 
 class ColumnsOnShards:
@@ -41,7 +40,7 @@ class ColumnsOnShards:
         check_column_exchange(setup.session.config)
         self._session = setup.session
         self.view = ShardedView(setup.session.config, feedback)
-        self.links = ShardLinks(setup, self.view, _split, lambda part: [encode_push(part)])
+        self.links = ShardLinks(setup, self.view, _split, lambda part: [encode_block_push(part)])
         self._learnt: Minibatches | None = None
 
     def pull(self, request: PullRequest) -> PulledRows:

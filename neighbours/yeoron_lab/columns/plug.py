@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from embedding.exchange.shards.columns import SHARD_COLUMNS
 from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits
 from yeoron_lab.columns.minibatches import Minibatches, decode_minibatches
+from yeoron_lab.shards.client.columns import SHARD_COLUMNS
 
 if TYPE_CHECKING:
     from embedding.exchange.payload import RowDelta
     from embedding.exchange.rowpath import MakePath
     from embedding.server.config import ServerConfig, SyncConfig
     from embedding.server.rowstore.interface import RowShape
-    from embedding.server.shards.heldrows import HeldRows
-    from embedding.server.shards.state import ShardState
     from embedding.training.request import TrainRequest
     from embedding.worker.learning.training import MakeTraining
     from yeoron_lab.columns.path import ColumnsOnShards
+    from yeoron_lab.shards.heldrows import HeldRows
+    from yeoron_lab.shards.state import ShardState
 
 
 @SHARD_COLUMNS.register("columns", NoTraits())

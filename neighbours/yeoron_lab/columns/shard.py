@@ -19,10 +19,6 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, Table
-from embedding.server.shards.heldrows import HeldRows
-from embedding.server.shards.log import at_of
-from embedding.server.shards.service import acknowledged
-from embedding.server.shards.state import ShardState
 from yeoron_lab.columns.minibatches import (
     Minibatches,
     check_shares,
@@ -31,6 +27,10 @@ from yeoron_lab.columns.minibatches import (
     decode_minibatches,
 )
 from yeoron_lab.columns.slices import ColumnSlice
+from yeoron_lab.shards.heldrows import HeldRows
+from yeoron_lab.shards.log import at_of
+from yeoron_lab.shards.service import acknowledged
+from yeoron_lab.shards.state import ShardState
 
 _GONE = Message({"status": "waiting", "waits_for": None})
 """A block that was opened on a stream that is no more has to be opened again."""

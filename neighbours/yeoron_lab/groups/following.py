@@ -16,11 +16,11 @@ from embedding.exchange.headers import position, whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.shards.heldrows import HeldRows
-from embedding.server.shards.log import at_of, table_of
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
 from yeoron_lab.groups.drift import Drift, Moved
+from yeoron_lab.shards.heldrows import HeldRows
+from yeoron_lab.shards.log import at_of, table_of
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import ShardState
 
 
 class MovedRows:

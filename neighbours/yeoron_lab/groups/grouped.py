@@ -13,9 +13,9 @@ from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
-from embedding.server.shards.log import at_of
-from embedding.server.shards.state import ShardState
 from yeoron_lab.groups.entry import PIECE, Pieces, completed, decode_piece
+from yeoron_lab.shards.log import at_of
+from yeoron_lab.shards.state import ShardState
 
 
 class GroupStream:

@@ -17,12 +17,9 @@ from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import position, whole
-from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import NAMES, Push, Welcome
 from embedding.exchange.rowpath import PathSetup
-from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.split import joined, places, split_push
-from embedding.exchange.shards.stream import ShardStream
+from embedding.exchange.sharding import places
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -34,6 +31,10 @@ from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.groups.client import LeaderBytes, LeaderClient, RemoteChanges, Seen
 from yeoron_lab.groups.entry import GroupEntry, encode_rows
 from yeoron_lab.groups.taking import NewPushes
+from yeoron_lab.shards.client.links import ShardLinks
+from yeoron_lab.shards.client.split import joined, split_push
+from yeoron_lab.shards.client.stream import ShardStream
+from yeoron_lab.shards.client.view import ShardedView
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
@@ -41,7 +42,7 @@ _NONE: IntArray = np.empty(0, dtype=np.int64)
 class RowsOnLeadersShards:
     """LeaderRows that go to and come from all shards at the same time.
 
-    Rows go to and come from the shards, as a node's do (`exchange/shards/rows.py`); what was read
+    Rows go to and come from the shards, as a node's do (`shards/client/rows.py`); what was read
     goes to the primary, which says to all shards when an entry's rows are added.
     """
 

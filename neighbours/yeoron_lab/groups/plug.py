@@ -10,7 +10,6 @@ from embedding.kernel.registry import NoTraits
 from embedding.server.config import ServerConfig
 from embedding.server.flight.shell import Who
 from embedding.server.grouping import GROUPS
-from embedding.server.shards.rows import ShardedRows
 from embedding.server.state import ServerState
 from yeoron_lab.groups.calls import GroupCalls
 from yeoron_lab.groups.leader import Leader, following_config
@@ -18,6 +17,7 @@ from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
 from yeoron_lab.groups.shardedreplica import ShardedReplica
+from yeoron_lab.shards.rows import ShardedRows
 
 if TYPE_CHECKING:
     from embedding.training.request import TrainRequest

@@ -17,8 +17,8 @@ from pydantic import Field
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.server.config import SyncConfig
-from embedding.server.processes import ProcessSpec, announce, end_with_parent
 from embedding.server.service import ParameterServer
+from yeoron_lab.processes import ProcessSpec, announce, end_with_parent
 
 
 class GroupSpec(ProcessSpec):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import SHARD_GROUPS, ShardState
 from yeoron_lab.groups.following import FollowingCalls, MovedRows, following_shard
 from yeoron_lab.groups.grouped import GroupStream
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import SHARD_GROUPS, ShardState
 
 
 @SHARD_GROUPS.register("groups", NoTraits())

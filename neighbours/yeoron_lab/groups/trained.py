@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from embedding.server.config import GroupConfig, ServerConfig
-from embedding.server.processes import START_S, ProcessKeeper
 from embedding.training.request import TrainRequest, set_of
 from yeoron_lab.groups.process import GroupSpec
+from yeoron_lab.processes import START_S, ProcessKeeper
 
 
 @contextmanager

@@ -359,7 +359,7 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
 
 
 def test_a_question_while_a_shard_is_away_is_unavailable_not_wrong(connect, monkeypatch):
-    monkeypatch.setattr("embedding.server.shards.rows._CATCH_UP_S", 0.3)
+    monkeypatch.setattr("yeoron_lab.shards.rows._CATCH_UP_S", 0.3)
     with sharded(ServerConfig(min_count=2, device="cpu", shards=2), dim=DIM) as server:
         connect(server).words(*WORDS[:10])
         server.state.rows.links.catch_up(60)

@@ -1,6 +1,6 @@
 """Shards that hold columns learn blocks themselves: what that asks of nodes, wire and shards.
 
-Other packages bring it. No row travels, so that what a push holds of rows is the block itself.
+No row travels, so that what a push holds of rows is the block itself.
 """
 
 from __future__ import annotations
@@ -8,26 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from embedding.exchange.wire import Array, Message
-from embedding.kernel.errors import RefusedError
+from embedding.exchange.payload import ShardBlock
+from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits, Registry
-
-
-class ShardBlock(Protocol):
-    """One block as shards learn it."""
-
-    @property
-    def nbytes(self) -> int:
-        """Of its arrays."""
-
-    def arrays(self) -> dict[str, Array]:
-        """By the names under which they travel."""
-
-    def header(self) -> dict[str, Any]:
-        """Its other figures, JSON-safe."""
-
-    def check_learnt(self, most_bytes: int) -> None:
-        """RefusedError unless all of it was learnt; it takes at most so much memory."""
 
 
 class ShardColumns(Protocol):
@@ -67,21 +50,11 @@ class ShardColumns(Protocol):
 
 
 SHARD_COLUMNS: Registry[type[ShardColumns], NoTraits] = Registry(
-    "way of learning on columns", "yeoron.columns", "embedding.exchange", "SHARD_COLUMNS"
+    "way of learning on columns", "yeoron.columns", "yeoron_lab.shards", "SHARD_COLUMNS"
 )
-"""A server whose split is columns takes the first; the core has none."""
+"""A server whose split is columns takes the first."""
 
 
 def columns() -> type[ShardColumns]:
     """The way of learning on columns; ConfigError where none is installed."""
     return SHARD_COLUMNS.needed("split columns: nothing here learns on columns", "split rows")
-
-
-def decode_block(message: Message) -> ShardBlock | None:
-    """The block in a push; None: it has none. RefusedError says what is wrong with it."""
-    if message.header.get("batch") is None:
-        return None
-    found = SHARD_COLUMNS.first()
-    if found is None:
-        raise RefusedError("message: `batch`: nothing here learns on columns.")
-    return found.decode(message)

@@ -13,13 +13,13 @@ from typing import Generic, TypeVar
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged
-from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.rowpath import PathSetup, ShardSync
-from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError
+from yeoron_lab.shards.client.stream import ShardStream
+from yeoron_lab.shards.client.view import ShardedView
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -17,9 +17,6 @@ from threads import crash_primary, fleet, sharded
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.shards.links import Backlog, reached
-from embedding.exchange.shards.rows import RowsOnShards
-from embedding.exchange.shards.stream import ShardStream
 from embedding.kernel.errors import (
     AheadError,
     BehindError,
@@ -33,15 +30,18 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
-from embedding.server.processes import ProcessKeeper
 from embedding.server.service import ParameterServer
-from embedding.server.shards.log import Admit
-from embedding.server.shards.sharding import shard_specs
-from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.making import connect as greet
 from waiting import until
 from yeoron_lab.groups.following import following_shard
+from yeoron_lab.processes import ProcessKeeper
+from yeoron_lab.shards.client.links import Backlog, reached
+from yeoron_lab.shards.client.rows import RowsOnShards
+from yeoron_lab.shards.client.stream import ShardStream
+from yeoron_lab.shards.log import Admit
+from yeoron_lab.shards.sharding import shard_specs
+from yeoron_lab.shards.spec import ShardSpec
 
 DIM = 4
 DAY = Window(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC))
@@ -543,7 +543,7 @@ def test_ports_that_shards_can_have_reach_them():
 
 
 def test_a_process_that_ends_its_output_and_hangs_did_not_start(monkeypatch):
-    monkeypatch.setattr("embedding.server.processes._ENDING_S", 1.0)
+    monkeypatch.setattr("yeoron_lab.processes._ENDING_S", 1.0)
     (spec,) = shard_specs(ServerConfig(), dim=4, seed=0, identity="x")
     keeper = ProcessKeeper(spec)
     keeper._process = subprocess.Popen(

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from embedding.exchange.shards.split import Layout
 from embedding.kernel.errors import ConfigError
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
-from embedding.server.shards.resharding import reshard
+from yeoron_lab.shards.client.split import Layout
+from yeoron_lab.shards.resharding import reshard
 
 DIM, BUCKETS = 6, 11
 IDS = np.array([7, 0, 12, 3, 5, 20], dtype=np.int64)

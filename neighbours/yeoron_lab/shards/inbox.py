@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.server.ledger.sequence import Ledger, NodeLedger
-from embedding.server.shards.log import Change, Key, PushNumber
+from yeoron_lab.shards.log import Change, Key, PushNumber
 
 logger = logging.getLogger(__name__)
 

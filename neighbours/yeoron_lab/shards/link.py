@@ -15,12 +15,12 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
 from embedding.exchange.protocol import PROTOCOL_VERSION
-from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.composing import GramBags
-from embedding.server.shards.log import ShardLog, as_json
+from yeoron_lab.shards.client.split import Layout
+from yeoron_lab.shards.log import ShardLog, as_json
 
 
 class LateError(UnavailableError):

@@ -18,23 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange.shards.split import Layout
+from embedding.exchange.sharding import check_split
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, Table
-from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, Content
-from embedding.server.shards.recovery import SHARD_FORMAT
+from embedding.server.recovery.checkpoint import NOTES, SHARD_FORMAT, CheckpointFolder, Content
+from yeoron_lab.shards.client.split import Layout
 
 _Arrays = dict[str, npt.NDArray[Any]]
-
-
-def check_reshard(was: Layout, now: Layout) -> None:
-    """ConfigError where rows cannot be placed otherwise."""
-    if was.split != now.split:
-        raise ConfigError(
-            f"server.split {now.split}: the checkpoint's tables are split by {was.split}, and only "
-            f"the number of shards can change; {was.split} is accepted."
-        )
 
 
 def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int) -> None:
@@ -44,7 +35,7 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
 
     ConfigError where that cannot be, and where a checkpoint is damaged.
     """
-    check_reshard(was, now)
+    check_split((was.shards, was.split), (now.shards, now.split))
     with _opened(folder) as held, _opened(into) as fresh:
         found = held.newest()
         _keep_notes(folder, into)

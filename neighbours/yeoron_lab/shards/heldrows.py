@@ -10,9 +10,9 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables, TablesPart
-from embedding.server.shards.log import Admit
-from embedding.server.shards.spec import ShardSpec
 from embedding.server.validation import check_buckets
+from yeoron_lab.shards.log import Admit
+from yeoron_lab.shards.spec import ShardSpec
 
 
 class HeldRows:

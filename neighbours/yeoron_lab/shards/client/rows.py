@@ -13,13 +13,14 @@ from dataclasses import replace
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.ownrows import ShardedView
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import PathSetup, pull_from_server
-from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.split import joined, places, split_push
+from embedding.exchange.sharding import places
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table
+from yeoron_lab.shards.client.links import ShardLinks
+from yeoron_lab.shards.client.split import joined, split_push
+from yeoron_lab.shards.client.view import ShardedView
 
 _TRIES = 3
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
-from embedding.exchange.shards.columns import columns
-from embedding.exchange.shards.split import Layout
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
@@ -34,10 +32,12 @@ from embedding.server.rowstore.interface import (
     Scorable,
     Vectors,
 )
-from embedding.server.shards.link import LateError, LateShardsError, PrimaryLinks
-from embedding.server.shards.log import Change, CopyRows, Key, LoggedSums, ShardLog
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
+from yeoron_lab.shards.client.columns import columns
+from yeoron_lab.shards.client.split import Layout
+from yeoron_lab.shards.link import LateError, LateShardsError, PrimaryLinks
+from yeoron_lab.shards.log import Change, CopyRows, Key, LoggedSums, ShardLog
 
 T = TypeVar("T")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from embedding.exchange.shards.split import Layout
-from embedding.server.processes import ProcessSpec
+from yeoron_lab.processes import ProcessSpec
+from yeoron_lab.shards.client.split import Layout
 
 
 class ShardSpec(ProcessSpec):
     """One of `count` shards; `split` says whether each holds rows (id mod `count`) or columns."""
 
-    module = "embedding.server.shards.service"
+    module = "yeoron_lab.shards.service"
     what = "shard"
 
     count: int = Field(ge=1)

@@ -19,7 +19,6 @@ import numpy as np
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.columns import columns
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.positions import positions
@@ -31,11 +30,12 @@ from embedding.server.rows.changing import Changing, Step, deltas_of
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.heldrows import HeldRows
-from embedding.server.shards.inbox import ShardInbox
-from embedding.server.shards.log import Admit, Change, CopyRows, Key, LogEntry, PushNumber
-from embedding.server.shards.spec import ShardSpec
 from embedding.server.validation import checked
+from yeoron_lab.shards.client.columns import columns
+from yeoron_lab.shards.heldrows import HeldRows
+from yeoron_lab.shards.inbox import ShardInbox
+from yeoron_lab.shards.log import Admit, Change, CopyRows, Key, LogEntry, PushNumber
+from yeoron_lab.shards.spec import ShardSpec
 
 logger = logging.getLogger(__name__)
 
@@ -307,8 +307,9 @@ class ShardState:
         Sent again before that, the later content counts: the primary may have refused the earlier.
         """
         server, size = self.spec.server, push.nbytes
-        learns = server.split == "columns"
-        push = checked(push, self.tables.dim, server.max_message_bytes, learns=learns)
+        if push.minibatches is not None:
+            push.minibatches.check_learnt(server.max_message_bytes)
+        push = checked(push, self.tables.dim, server.max_message_bytes)
         with self.changed:
             entry = self.inbox.ledger.of(push.node)
             if push.sequence <= entry.applied:
@@ -482,6 +483,6 @@ class ShardGroups(Protocol):
 
 
 SHARD_GROUPS: Registry[type[ShardGroups], NoTraits] = Registry(
-    "kind of shards of server groups", "yeoron.shard_groups", "embedding.server", "SHARD_GROUPS"
+    "kind of shards of server groups", "yeoron.shard_groups", "yeoron_lab.shards", "SHARD_GROUPS"
 )
-"""A shard takes the first; the core has none."""
+"""A shard takes the first."""

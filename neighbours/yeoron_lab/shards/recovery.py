@@ -11,16 +11,19 @@ import numpy as np
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import IntArray
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content, check_facts
+from embedding.server.recovery.checkpoint import (
+    SHARD_FORMAT,
+    CheckpointFolder,
+    Content,
+    check_facts,
+)
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
-from embedding.server.shards.log import Admit
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
+from yeoron_lab.shards.log import Admit
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
-
-SHARD_FORMAT = 1
 
 
 class ShardRecovery(Checkpointer):

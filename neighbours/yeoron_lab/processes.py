@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from embedding import __file__ as core
 from embedding.kernel.config import Config
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.ports import lasting_port
@@ -189,6 +190,6 @@ def _code(process: subprocess.Popen[bytes]) -> int | str:
 
 
 def _path() -> str:
-    """Where the child finds this package, whatever its working folder."""
-    root = str(Path(__file__).resolve().parents[2])
-    return os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)
+    """Where the child finds these packages, whatever its working folder."""
+    roots = dict.fromkeys(str(Path(one).resolve().parents[1]) for one in (core, __file__))
+    return os.pathsep.join(p for p in (*roots, os.environ.get("PYTHONPATH", "")) if p)

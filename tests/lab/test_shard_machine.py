@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.split import split_deltas
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -25,7 +24,11 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables
-from embedding.server.shards.log import (
+from generated import examples
+from yeoron_lab.columns.minibatches import Minibatches, draws_of
+from yeoron_lab.columns.shard import moved
+from yeoron_lab.shards.client.split import split_deltas
+from yeoron_lab.shards.log import (
     MOST_GIVEN,
     Admit,
     Change,
@@ -34,12 +37,9 @@ from embedding.server.shards.log import (
     as_json,
     from_json,
 )
-from embedding.server.shards.recovery import ShardRecovery
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
-from generated import examples
-from yeoron_lab.columns.minibatches import Minibatches, draws_of
-from yeoron_lab.columns.shard import moved
+from yeoron_lab.shards.recovery import ShardRecovery
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import ShardState
 
 DIM, SEED, COUNT = 2, 7, 2
 NODES = ("a", "b")

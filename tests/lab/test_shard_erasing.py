@@ -10,11 +10,11 @@ import pytest
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.shards.log import Admit
-from embedding.server.shards.recovery import ShardRecovery, erase_rows
-from embedding.server.shards.sharding import shard_specs
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
+from yeoron_lab.shards.log import Admit
+from yeoron_lab.shards.recovery import ShardRecovery, erase_rows
+from yeoron_lab.shards.sharding import shard_specs
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import ShardState
 
 GONE = np.array([3], dtype=np.int64)
 

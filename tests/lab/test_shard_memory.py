@@ -19,12 +19,12 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.tables import Tables
-from embedding.server.shards.log import Admit, Change, TakeMoves
-from embedding.server.shards.recovery import ShardRecovery
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import NotReachedError, ShardState
 from waiting import until
 from yeoron_lab.groups.following import following_shard
+from yeoron_lab.shards.log import Admit, Change, TakeMoves
+from yeoron_lab.shards.recovery import ShardRecovery
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import NotReachedError, ShardState
 
 DIM = 2
 

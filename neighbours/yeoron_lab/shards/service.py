@@ -1,6 +1,6 @@
 """One shard as a running process: its port, its checkpoints, its end.
 
-    python -m embedding.server.shards.service SPEC
+    python -m yeoron_lab.shards.service SPEC
 
 SPEC is a `ShardSpec` as JSON. The process says where it listens in a line of JSON on its standard
 output, and ends on SIGTERM, or as soon as its standard input ends: with the primary that started
@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,8 @@ import numpy as np
 from embedding.exchange.changes import StreamChanges, changes_of_stream
 from embedding.exchange.codec import decode_push, decode_row_ids
 from embedding.exchange.headers import string, whole
-from embedding.exchange.protocol import PROTOCOL_VERSION, version_refused
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
 from embedding.exchange.relay import TOGETHER, aggregation
-from embedding.exchange.shards.columns import columns
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
@@ -32,15 +32,16 @@ from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
 from embedding.server.flight.rowanswer import RowAnswer
 from embedding.server.flight.shell import Call, FlightService, called, received
-from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.log import at_of, from_json, table_of
-from embedding.server.shards.recovery import ShardRecovery
-from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import SHARD_GROUPS, NotReachedError, ShardState
 from embedding.server.validation import check_lost, check_name
+from yeoron_lab.processes import announce, end_with_parent
+from yeoron_lab.shards.client.columns import columns
+from yeoron_lab.shards.log import at_of, from_json, table_of
+from yeoron_lab.shards.recovery import ShardRecovery
+from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import SHARD_GROUPS, NotReachedError, ShardState
 
 logger = logging.getLogger(__name__)
 
@@ -220,12 +221,22 @@ class ShardSession:
 
     def _push(self, message: Message) -> Message:
         push = decode_push(message)
+        if message.header.get("batch") is not None:
+            push = self._with_block(push, message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         self.state.push(push if self._group is None else self._group.received(push, message))
         if self._changes is not None:
             self._changes.learnt(push)
         return self._acknowledged()
+
+    def _with_block(self, push: Push, message: Message) -> Push:
+        if self.state.spec.server.split != "columns":
+            raise RefusedError(
+                f"push {push.sequence} of node {push.node}: a block to learn; rows lie here, not "
+                "columns."
+            )
+        return replace(push, minibatches=columns().decode(message))
 
     def _confirm(self, message: Message) -> Message:
         del message

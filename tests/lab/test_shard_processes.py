@@ -21,9 +21,9 @@ from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
-from embedding.server.shards.sharding import Fleet, shard_specs
 from embedding.worker.process.making import connect
 from waiting import until
+from yeoron_lab.shards.sharding import Fleet, shard_specs
 
 CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)
 DIM = 4
@@ -97,13 +97,17 @@ server.serve_forever(lambda: print(*server.shard_pids, flush=True))
 """
 
 
+ROOT = Path(__file__).parents[2]
+ROOTS = (str(ROOT), str(ROOT / "neighbours"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_no_shard_outlives_its_primary(how):
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(ROOTS)},
     )
     try:
         pids = [int(pid) for pid in process.stdout.readline().split()]

@@ -11,7 +11,6 @@ from named import QUICK, named
 from threads import fleet, sharded
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import encode_push
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -25,6 +24,7 @@ from torchreference import TorchTrainer
 from yeoron_lab.columns.minibatches import (
     Minibatches,
     draws_of,
+    encode_block_push,
 )
 from yeoron_lab.columns.path import ColumnsOnShards
 from yeoron_lab.columns.shard import moved
@@ -362,6 +362,6 @@ def test_rows_here_refuse_a_block(connect):
             channel.request(opening())
         batch = block(ids, 1)
         with pytest.raises(RefusedError, match="rows lie here, not columns"):
-            channel.request(encode_push(Push("x", 1, 0, minibatches=batch)))
+            channel.request(encode_block_push(Push("x", 1, 0, minibatches=batch)))
         channel.close()
         node.client.close()

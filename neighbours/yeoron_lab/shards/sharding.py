@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Sequence
 
-from embedding.exchange.shards.links import reached
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import own_line
-from embedding.server.processes import START_S, ProcessKeeper
-from embedding.server.shards.rows import ShardedRows
-from embedding.server.shards.spec import ShardSpec
+from yeoron_lab.processes import START_S, ProcessKeeper
+from yeoron_lab.shards.client.links import reached
+from yeoron_lab.shards.rows import ShardedRows
+from yeoron_lab.shards.spec import ShardSpec
 
 logger = logging.getLogger(__name__)
 

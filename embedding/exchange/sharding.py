@@ -1,0 +1,116 @@
+"""Rows on several processes, each of which holds some of them: what a server and its nodes ask of
+that. Other packages bring it; types of rooms above are named in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import IntArray
+from embedding.kernel.registry import NoTraits, Registry
+
+Split = tuple[int, str]
+"""How many shards, and what of the tables each holds: rows or columns."""
+
+
+class ShardFleet(Protocol):
+    """The processes of the shards."""
+
+    @property
+    def pids(self) -> list[int]:
+        """Of those that run now."""
+
+    def unkept(self) -> list[str]:
+        """Of shards that ended without a last checkpoint, a sentence each."""
+
+
+class RunningShards(Protocol):
+    """Starts, watches and ends the shards of one server."""
+
+    fleet: ShardFleet
+
+    def start(self) -> None:
+        """Start the processes and connect; PlatformError when one does not start."""
+
+    def tick(self) -> None:
+        """Time passed."""
+
+    def ailing(self) -> list[str]:
+        """Why shards do not do their work, a sentence each."""
+
+    def stop(self) -> None:
+        """Let them do what was ordered, then end them."""
+
+
+class Sharding(Protocol):
+    """A way of keeping rows on shards."""
+
+    @staticmethod
+    def rows(setup: Any) -> Any:
+        """A `RowStore` of a `RowSetup`, whose rows lie on shards."""
+
+    @staticmethod
+    def running(rows: Any, config: Any, *, identity: str) -> RunningShards:
+        """The shards of such rows and of a `ServerConfig`, none of them started.
+
+        identity  of the training
+        """
+
+    @staticmethod
+    def path(split: str) -> Callable[..., Any]:
+        """A `MakePath`: a node's way to shards that hold rows, or columns."""
+
+    @staticmethod
+    def training(path: Any) -> Callable[[Any], Any]:
+        """A `MakeTraining` by shards that hold columns, over a path of this kind."""
+
+    @staticmethod
+    def check_request(request: Any) -> None:
+        """ConfigError for what of a `TrainRequest` does not go with shards."""
+
+    @staticmethod
+    def erase(config: Any, tables: Any, buckets: int, ids: IntArray) -> None:
+        """Take rows of ids out of the checkpoints of all shards, while none of them runs.
+
+        tables   the `Tables` of the server itself; buckets  rows of n-grams
+        """
+
+    @staticmethod
+    def reshard(
+        folder: Path, into: Path, was: Split, now: Split, *, dim: int, buckets: int
+    ) -> None:
+        """Write what a state folder holds to the new folder `into`, on other shards; ConfigError
+        where that cannot be."""
+
+
+SHARDING: Registry[type[Sharding], NoTraits] = Registry(
+    "way of keeping rows on shards", "yeoron.shards", "embedding.exchange", "SHARDING"
+)
+"""A server with shards takes the first; the core has none."""
+
+
+def sharding() -> type[Sharding]:
+    """How rows are kept on shards; ConfigError where nothing does that."""
+    wanted = "server.shards, server.split: nothing here keeps rows on shards"
+    return SHARDING.needed(wanted, "1 shard with split rows")
+
+
+def check_split(was: Split, now: Split) -> None:
+    """ConfigError where rows cannot be placed otherwise."""
+    if was[1] != now[1]:
+        raise ConfigError(
+            f"server.split {now[1]}: the checkpoint's tables are split by {was[1]}, and only "
+            f"the number of shards can change; {was[1]} is accepted."
+        )
+
+
+def places(ids: IntArray, shards: int) -> list[IntArray]:
+    """For each shard the places int64 of its ids in `ids`, in order: a row lies on shard id mod S,
+    so that the frequent words, whose ids come first, are spread evenly."""
+    owner = ids % shards
+    return [np.flatnonzero(owner == shard) for shard in range(shards)]
