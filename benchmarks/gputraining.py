@@ -13,22 +13,20 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.evaluation.gold import PairGold, read_gold
-from embedding.evaluation.similarity import similarity
 from embedding.kernel.devices import on_gpu
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import FloatArray, IntArray
-from embedding.models.config import LearningRateSchedule, ModelConfig
+from embedding.kernel.records import FloatArray
+from embedding.models.config import ModelConfig
+from embedding.worker.learning.training import in_place
 from yeoron_bench.corpora import Corpus, cut, encode, sentences
+from yeoron_bench.gpukernel import BLOCK_TOKENS, KERNEL_HEAD, kernel_rows, kernels
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print
 from yeoron_bench.train import call
@@ -39,91 +37,10 @@ NO_GPU = (
     "There is no GPU here: on a machine that has one, this script measures all rows that wait for "
     "it; --in-flight needs none."
 )
-BLOCK = 250_000
-"""Tokens between two looks at the learning rate."""
 BEARABLE = 3e-5
 """`yeoron_lab.hogwild.gpu.BEARABLE`, which needs Triton to be read."""
 LEAST, RATES, SHARES = (5, 50, 500), (0.025, 0.1), (0.25, 1.0, 4.0, 16.0, 64.0)
 """Occurrences that a word needs, learning rates, and parts of the windows that the rule allows."""
-
-
-def rho(words: Sequence[str], vectors: FloatArray, gold: Sequence[Path]) -> dict[str, float]:
-    """Spearman's ρ of each gold set of pairs, and their mean."""
-    places = {word: at for at, word in enumerate(words)}
-
-    def rows(asked: Sequence[str]) -> IntArray:
-        return np.array([places.get(word, -1) for word in asked], np.int64)
-
-    sets = {file.stem: read_gold(file) for file in gold}
-    found = {
-        name: similarity(vectors, rows, pairs).rho
-        for name, pairs in sets.items()
-        if isinstance(pairs, PairGold)
-    }
-    return {**found, "mean": statistics.fmean(found.values())} if found else {}
-
-
-class Resident:
-    """Text, noise and tables on the GPU, the learning rate falling as on the CPU."""
-
-    def __init__(self, corpus: Corpus, config: ModelConfig, seed: int) -> None:
-        import torch
-
-        from yeoron_lab.hogwild.gpu import GpuTrainer
-
-        self.config, self.corpus, self.seed = config, corpus, seed
-        host = Kernel(corpus, config, seed)
-        self._trainer = GpuTrainer(config)
-        self.vectors = torch.from_numpy(host.vectors).cuda()
-        self.contexts = torch.zeros_like(self.vectors)
-        noise = host.noise, np.arange(len(corpus.words), dtype=np.int64)
-        self._blocks: list[Any] = []
-        for first, last in cut(corpus.sentences, BLOCK):
-            block = replace(host.block(first, last, seed), noise=noise)
-            on_device: dict[str, Any] = {
-                name: torch.from_numpy(getattr(block, name)).cuda()
-                for name in ("tokens", "sentences", "keep", "pool")
-            }
-            self._blocks.append(replace(block, **on_device))
-
-    def train(self) -> tuple[float, int]:
-        """One pass: seconds, pairs."""
-        import torch
-
-        self._trainer.warm("cuda")
-        done = pairs = 0
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for at, block in enumerate(self._blocks):
-            rate = self.config.rate(done / len(self.corpus.tokens))
-            tables = self.vectors, self.contexts
-            loss = self._trainer.train(block, *tables, learning_rate=rate, seed=self.seed + at)
-            done += len(block.tokens)
-            pairs += loss.pairs
-        torch.cuda.synchronize()
-        return time.perf_counter() - began, pairs
-
-
-def kernels(corpus: Corpus, model: str, gold: Sequence[Path], seeds: Sequence[int]) -> Any:
-    """Words/s, bytes/s and similarity of the kernel for GPUs, and of the CPU's on all cores."""
-    config = ModelConfig(model=model, schedule=LearningRateSchedule.LINEAR)
-    found: dict[str, list[Any]] = {"gpu": [], "cpu": []}
-    for seed in seeds:
-        here = Resident(corpus, config, seed)
-        seconds, pairs = here.train()
-        # A context's row is read and added to; a window's own and noise rows are, too.
-        targets = pairs if model == "cbow" else pairs / (config.window + 1)
-        sides = 1 if model == "cbow" else 2
-        inputs = pairs * (config.window + 1) if model == "cbow" else pairs
-        rows = 2 * (inputs + targets * (1 + sides * config.negative))
-        figures = rho(corpus.words, here.vectors.cpu().numpy(), gold)
-        rate = corpus.known / seconds
-        moved = rows * 4 * config.dim / seconds
-        found["gpu"].append({"words_per_s": rate, "bytes_per_s": moved, "similarity": figures})
-        timing = Kernel(corpus, config, seed).train(threads=hardware()["cores"], epochs=1)
-        figures = rho(corpus.words, timing.vectors, gold)
-        found["cpu"].append({"words_per_s": timing.rates()["wall"], "similarity": figures})
-    return found
 
 
 def commands(corpus: Path, options: Sequence[str], repeats: int) -> dict[str, list[Any]]:
@@ -133,7 +50,7 @@ def commands(corpus: Path, options: Sequence[str], repeats: int) -> dict[str, li
         "cpu, hogwild": ["--sync=hogwild", f"--nodes={max(1, cores // 2)}"],
         "cpu, one node": [],
         "gpu, one node": ["--device=cuda", "--sync=hogwild"],
-        "gpu, larger blocks": ["--device=cuda", "--sync=hogwild", f"--block-tokens={BLOCK}"],
+        "gpu, larger blocks": ["--device=cuda", "--sync=hogwild", f"--block-tokens={BLOCK_TOKENS}"],
         "gpu, four nodes": ["--device=cuda", "--sync=hogwild", "--nodes=4"],
     }
     found: dict[str, list[Any]] = {way: [] for way in sides}
@@ -232,7 +149,7 @@ def bench_gpu_training(
     import torch
 
     from embedding.server.rows.torchdevice import gpu
-    from yeoron_bench.gpu import memory_bandwidth
+    from yeoron_bench.gpu import copies
 
     corpus = encode(list(sentences(path, sys.maxsize)))
     machine = hardware() | {"gpu": torch.cuda.get_device_name()}
@@ -240,8 +157,11 @@ def bench_gpu_training(
         **facts("gputraining", ("numpy", "numba", "torch", "triton"), machine),
         "corpus": {"file": path.name, "words": corpus.known, "vocabulary": len(corpus.words)},
         "seeds": list(seeds),
-        "copy_bytes_per_s": memory_bandwidth(gpu(), len(seeds) + 2),
-        "kernels": {model: kernels(corpus, model, gold, seeds) for model in ("sgns", "cbow")},
+        **copies(gpu(), len(seeds) + 2),
+        "kernels": {
+            model: kernels(corpus, model, gold, seeds, gpu(), in_place().trainer)
+            for model in ("sgns", "cbow")
+        },
         "epochs": commands(path, ["--epochs=20"], 1),
     }
     if reviews is not None:
@@ -260,26 +180,13 @@ def table(report: dict[str, Any]) -> str:
             f"{report['hardware']['gpu']}, {report['hardware']['cpu']}, "
             f"{report['hardware']['cores']} cores. {report['corpus']['file']}: "
             f"{report['corpus']['words']:,} words, {report['corpus']['vocabulary']:,} different; "
-            "dimension 100, window 5, 5 negatives, one pass. The share is of the bytes a second of "
-            "a plain copy."
+            "dimension 100, window 5, 5 negatives, one pass. Shares are of the bytes a second of a "
+            "plain copy in memory and in the L2 cache."
         ),
         "",
-        "| kernel | M words/s | share | similarity |",
-        "|---|---|---|---|",
+        *KERNEL_HEAD,
     ]
-    for model, sides in report["kernels"].items():
-        for way, runs in sides.items():
-            rate = statistics.median(run["words_per_s"] for run in runs) / 1e6
-            share = "–"
-            if way == "gpu":
-                moved = statistics.median(run["bytes_per_s"] for run in runs)
-                share = f"{moved / report['copy_bytes_per_s']:.0%}"
-            means = {
-                name: statistics.fmean(run["similarity"][name] for run in runs)
-                for name in runs[0]["similarity"]
-            }
-            said = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-            lines.append(f"| {model}, {way} | {rate:.1f} | {share} | {said or 'not judged'} |")
+    lines += kernel_rows(report["kernels"], report)
     for title in ("epochs", "dated"):
         if title not in report:
             continue

@@ -245,15 +245,25 @@ def gpu(
     rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
     dim: _Dim = 100,
     repeats: Annotated[int, typer.Option(help="Repeats; the median counts.", min=1)] = 20,
+    text: Annotated[
+        Path | None, typer.Option(help="Plain text that the training kernel learns there, too.")
+    ] = None,
+    gold: Annotated[
+        list[Path] | None, typer.Option(help="A gold set that judges its vectors; repeatable.")
+    ] = None,
     results: Results = _HERE,
 ) -> None:
-    """Rows/s with the tables on a GPU: resident and over the wire, and which limit binds.
+    """Rows/s with the tables on a GPU, which limit binds, and the training kernel's words/s.
 
-    Example: `yeoron bench gpu --dim 128`
+    Examples:
+
+    `yeoron bench gpu --dim 128`
+
+    `yeoron bench gpu --text english.txt --gold men.tsv`
     """
     from yeoron_bench.gpu import bench_gpu
 
-    bench_gpu(rows, dim, repeats, results=results)
+    bench_gpu(rows, dim, repeats, results=results, text=text, gold=gold or ())
 
 
 def lsc(

@@ -1,6 +1,6 @@
 """Rows a second with the tables on a GPU: resident, over the bus, over the wire, and what binds.
 
-    yeoron bench gpu
+    yeoron bench gpu --text english.txt --gold men.tsv
 
 Push and pull of one row of `dim` float32 move five rows' bytes through the GPU's memory (pull: read
 the row, write the answer; push: read the delta and the row, write the row). At 4.3 TB/s that bounds
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import socket
 import statistics
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,16 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.steps import RowSteps
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
+from embedding.worker.learning.training import in_place
+from yeoron_bench.corpora import encode, sentences
+from yeoron_bench.gpukernel import KERNEL_HEAD, kernel_rows, kernels
 from yeoron_bench.results import facts, hardware, keep_and_print
 
 BOUND = 2.15e9
 """Rows of 100 float32 a second, push and pull together, at 4.3 TB/s of memory."""
 ASKED = 0.4
 WIRE_ROWS = (8_192, 65_536, 262_144)
+SEEDS = (1, 2, 3)
 
 
 def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
@@ -72,11 +77,21 @@ def resident(
     }
 
 
-def memory_bandwidth(device: TorchDevice, repeats: int) -> float:
-    """Bytes a second of a plain copy inside the device, reads and writes counted."""
-    source = device.zeros(2**28 if device.type == "cuda" else 2**24)
-    target = torch.empty_like(source)
-    return 2 * source.numel() * 4 / timed(device, lambda: target.copy_(source), repeats)
+def copies(device: TorchDevice, repeats: int) -> dict[str, float]:
+    """Bytes a second of plain copies inside the device, reads and writes counted: in its memory,
+    and of a quarter of its L2 cache; 0 where it does not say how large that is."""
+
+    def copied(size: int) -> float:
+        source = device.zeros(size // 4)
+        target = torch.empty_like(source)
+        return 2 * size / timed(device, lambda: target.copy_(source), repeats)
+
+    on_card = device.type == "cuda"
+    cache = torch.cuda.get_device_properties(device.torch).L2_cache_size // 4 if on_card else 0
+    return {
+        "copy_bytes_per_s": copied(2**30 if on_card else 2**26),
+        "l2_bytes_per_s": copied(cache) if cache else 0.0,
+    }
 
 
 def bus(device: TorchDevice, size: int, repeats: int) -> dict[str, float]:
@@ -169,10 +184,22 @@ def over_the_wire(device: TorchDevice, rows: int, dim: int, repeats: int) -> dic
     }
 
 
-def bench_gpu(rows: int, dim: int, repeats: int, *, results: Path) -> dict[str, Any]:
-    """Measure and write a dated result; ConfigError without a GPU."""
+def bench_gpu(
+    rows: int,
+    dim: int,
+    repeats: int,
+    *,
+    results: Path,
+    text: Path | None = None,
+    gold: Sequence[Path] = (),
+) -> dict[str, Any]:
+    """Measure and write a dated result; ConfigError without a GPU.
+
+    text  plain text that the training kernel learns, besides; gold: what its vectors are judged by
+    """
     on_gpu("cuda")
     device = gpu()
+    corpus = None if text is None else encode(list(sentences(text, sys.maxsize)))
     kinds = {"one pass": device.steps(dim), "torch": TorchSteps()}
     machine = hardware() | {"gpu": torch.cuda.get_device_name(device.torch)}
     report = {
@@ -182,13 +209,19 @@ def bench_gpu(rows: int, dim: int, repeats: int, *, results: Path) -> dict[str, 
         "repeats": repeats,
         "bound_rows_per_s": BOUND * 100 / dim,
         "asked_share": ASKED,
-        "copy_bytes_per_s": memory_bandwidth(device, repeats),
+        **copies(device, repeats),
         "resident": {
             name: {"kind": type(steps).__name__, **resident(device, steps, rows, dim, repeats)}
             for name, steps in kinds.items()
         },
         "wire": [over_the_wire(device, n, dim, max(3, repeats // 2)) for n in WIRE_ROWS],
     }
+    if text is not None and corpus is not None:
+        report["corpus"] = {"file": text.name, "words": corpus.known}
+        report["kernels"] = {
+            model: kernels(corpus, model, gold, SEEDS, device, in_place().trainer)
+            for model in ("sgns", "cbow")
+        }
     keep_and_print(report, table(report), results=results)
     return report
 
@@ -232,4 +265,15 @@ def table(report: dict[str, Any]) -> str:
             f"| {found['rows']:,} | {found['pull_rows_per_s']:.3g} | "
             f"{found['push_rows_per_s']:.3g} | {parts} | {found['binds']} |"
         )
+    if "kernels" in report:
+        lines += [
+            "",
+            (
+                f"{report['corpus']['file']}, {report['corpus']['words']:,} words in rows that lie "
+                "on the card, one pass; window 5, 5 negatives, dimension 100:"
+            ),
+            "",
+            *KERNEL_HEAD,
+            *kernel_rows(report["kernels"], report),
+        ]
     return "\n".join([*lines, ""])

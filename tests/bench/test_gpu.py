@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from gpukernel import DEVICE, gpu_kernel
+from yeoron_bench.corpora import encode
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -54,8 +57,29 @@ def test_its_parts_add_up(bench):
         "dim": 8,
         "bound_rows_per_s": 1.0,
         "asked_share": bench.ASKED,
-        "copy_bytes_per_s": bench.memory_bandwidth(device, 1),
+        **bench.copies(device, 1),
         "resident": {"torch": {"kind": "TorchSteps", **alone}},
         "wire": [found],
     }
     assert found["binds"] in bench.table(report)
+    assert "similarity" not in bench.table(report)
+
+
+def test_the_training_kernel_learns_a_text_and_is_judged_beside_the_cpu(bench, tmp_path):
+    kernel = gpu_kernel()
+    from yeoron_bench import gpukernel
+
+    device = bench.TorchDevice(torch.device(DEVICE))
+    corpus = encode([[f"말{n % 100}" for n in range(first, first + 100)] for first in range(12)])
+    gold = tmp_path / "near.tsv"
+    gold.write_text("말1\t말2\t9\n말1\t말50\t2\n말7\t말9\t8\n말3\t말70\t1\n", "utf-8")
+    found = gpukernel.kernels(corpus, "sgns", [gold], [1], device, kernel.GpuTrainer)
+    assert {way: len(runs) for way, runs in found.items()} == {"gpu": 1, "cpu": 1}
+    for (run,) in found.values():
+        assert run["words_per_s"] > 0
+        assert -1 <= run["similarity"]["mean"] == run["similarity"]["near"] <= 1
+    moved = found["gpu"][0]["bytes_per_s"]
+    card = {"copy_bytes_per_s": 4 * moved, "l2_bytes_per_s": 0.0}
+    ours, cpu = gpukernel.kernel_rows({"sgns": found}, card)
+    assert "| 25% | – | near" in ours
+    assert "| – | – | near" in cpu
