@@ -44,7 +44,7 @@ import psutil
 
 from benchmarks.kept import RESULTS
 from embedding.exchange.codec import encode_push
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.payload import RowDelta
@@ -126,7 +126,7 @@ class Rig:
                 config=line,
                 unconfirmed=lambda _: [],
                 held=lambda: (self.sequence + 1, self.sequence),
-                rows=OwnRows(line, Feedback(line)),
+                rows=OwnRows(line, sending(line)),
                 messages=lambda push: [encode_push(push)],
             )
             for location in locations

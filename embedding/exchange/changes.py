@@ -1,4 +1,5 @@
-"""Pulls of changes: how far a row is from what the node has of it, in place of the row.
+"""Rows that a node keeps from one pull to the next: those that nobody else has changed do not
+travel, or of each only how far it is from what the node has of it (pulls of changes).
 
 What the two sides of a stream do for that; other packages bring it.
 """
@@ -23,18 +24,33 @@ Answering = Callable[[Mapping[Table, FloatArray | HalfArray], int], Answer | Non
 them; None: whole rows are to be sent, from which the node begins again."""
 
 
-class NodeChanges(Protocol):
-    """The node's side. Not thread-safe."""
+class KeptRows(Protocol):
+    """What a node has of the rows of a server, or of a shard. Not thread-safe.
+
+    asked, spared  rows that pulls named so far, and those of them that did not travel
+    """
+
+    @property
+    def asked(self) -> int: ...
+
+    @property
+    def spared(self) -> int: ...
 
     @property
     def nbytes(self) -> int:
         """Memory of the rows that the node has."""
 
-    def forget(self) -> None:
-        """What the other side believes this one has may be wrong: the next pull brings all."""
+    def greeted(self, epoch: int, sequence: int, *, first: bool) -> None:
+        """The other side greeted; see `OwnRows.greeted`."""
+
+    def refused(self) -> None:
+        """The server refused a push that others have taken."""
+
+    def alive(self, ids: IntArray) -> None:
+        """Words with a row, increasing: no other will be asked for."""
 
     def asking(self, message: Message, asked: Mapping[Table, IntArray]) -> Message:
-        """A pull of changes of these rows; without any the pull as it is."""
+        """A pull of these rows, with what the node has of them; without any the pull as it is."""
 
     def came(self, answer: Message, asked: Mapping[Table, IntArray]) -> dict[Table, Any]:
         """Rows [n, dim] in the order in which they were asked for; RefusedError: malformed."""
@@ -65,7 +81,7 @@ class PulledChanges(Protocol):
     compression: ClassVar[str]
 
     @staticmethod
-    def of_node(config: ExchangeConfig) -> NodeChanges:
+    def of_node(config: ExchangeConfig) -> KeptRows:
         """A node's side."""
 
     @staticmethod
@@ -77,6 +93,22 @@ CHANGES: Registry[type[PulledChanges], NoTraits] = Registry(
     "way of pulling changes", "yeoron.changes", "embedding.exchange", "CHANGES"
 )
 """A node whose pulls are of changes takes the first; the core has none."""
+
+
+CACHES: Registry[Callable[[ExchangeConfig], KeptRows], NoTraits] = Registry(
+    "way of keeping rows", "yeoron.caches", "embedding.exchange", "CACHES"
+)
+"""A node that keeps rows and pulls no changes takes the first; the core has none."""
+
+
+def kept_rows(config: ExchangeConfig) -> KeptRows | None:
+    """What a node keeps as the settings say, None for nothing; ConfigError as `needed_changes`."""
+    if config.pulls == "changes":
+        return needed_changes().of_node(config)
+    if not config.cache_bytes:
+        return None
+    wanted = f"cache_bytes {config.cache_bytes}: nothing here keeps rows"
+    return CACHES.needed(wanted, "0")(config)
 
 
 def needed_changes() -> type[PulledChanges]:

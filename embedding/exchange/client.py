@@ -10,7 +10,7 @@ from typing import Any
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, encode_push
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import (
     Ack,
@@ -63,7 +63,7 @@ class ParameterClient(ServerCalls):
         self.log: PushLog[Push] = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
-        self.feedback = Feedback(config)
+        self.feedback = sending(config)
         self.metrics = TransportMetrics()
         self.relay = relay
         self.session = Session(

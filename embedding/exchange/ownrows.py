@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.changes import NodeChanges, needed_changes
-from embedding.exchange.compression.base import unpacked
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.changes import kept_rows
 from embedding.exchange.compression.halves import widen
+from embedding.exchange.compression.sending import Sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import position, whole
 from embedding.exchange.protocol import NAMES, PulledRows, Push
-from embedding.exchange.rowcache import RowCache
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
 
@@ -24,21 +22,19 @@ Asked = Mapping[Table, IntArray]
 class OwnRows:
     """Completes what is pulled. Not thread-safe: the client's stream lock guards it.
 
+    kept    rows from one pull to the next; None: none
     direct  rows come from this server and what moves them goes to it, by nobody else
     """
 
-    def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
+    def __init__(self, config: ExchangeConfig, feedback: Sending) -> None:
         self.feedback = feedback
         self.config = config
-        self.changes: NodeChanges | None = None
-        if config.pulls == "changes":
-            self.changes = needed_changes().of_node(config)
-        self.cache = RowCache(0 if self.changes else config.cache_bytes)
+        self.kept = kept_rows(config)
         self.direct = False
 
     @property
     def keeps(self) -> bool:
-        return (self.changes is not None or bool(self.cache.memory)) and self.direct
+        return self.kept is not None and self.direct
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
         """The server, or a shard, greeted in this incarnation of it; `first`: nothing was pushed
@@ -46,25 +42,17 @@ class OwnRows:
 
         sequence  the last push that it has taken
         """
-        if first:
-            self.cache.sequence = sequence
-        self.cache.follow(epoch)
-        self.forget_changes()
+        if self.kept is not None:
+            self.kept.greeted(epoch, sequence, first=first)
         self.direct = direct
-
-    def forget_changes(self) -> None:
-        """Pulls of changes begin again."""
-        if self.changes is not None:
-            self.changes.forget()
 
     def asking(self, message: Message, asked: Asked) -> Message:
         """A pull, with what is kept of the rows that it asks for."""
-        if self.changes is not None:
-            return self.changes.asking(message, asked if self.keeps else {})
-        if not self.keeps or not any(map(len, asked.values())):
-            return message
-        header, parts = self.cache.ask(asked)
-        return Message({**message.header, **header}, {**message.arrays, **parts})
+        return (
+            message
+            if self.kept is None
+            else self.kept.asking(message, asked if self.direct else {})
+        )
 
     def read(self, answer: Message, asked: Asked) -> PulledRows | None:
         """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
@@ -72,12 +60,10 @@ class OwnRows:
         if header["status"] != "ok":
             return None
         sequence = whole(header, "sequence")
-        if self.changes is not None:
-            found = self.changes.came(answer, asked)
+        if self.kept is not None:
+            found = self.kept.came(answer, asked)
         else:
             found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
-            if self.keeps and any(map(len, asked.values())):
-                found = {**self.cache.filled(asked, found, answer, sequence=sequence)}
         if self.feedback.leaves:
             for table, ids in asked.items():
                 rows = widen(found[table])
@@ -98,15 +84,14 @@ class OwnRows:
         )
 
     def taken(self, push: Push) -> None:
-        if push.keeps and self.changes is not None:
-            self.changes.learnt(push)
-        elif push.keeps:
-            self.cache.learnt(unpacked(push), push.sequence)
+        if push.keeps and self.kept is not None:
+            self.kept.learnt(push)
 
     def refused(self) -> None:
         """The server refused a push: it has changed nothing that is kept."""
 
     def figures(self) -> dict[str, dict[str, Any]]:
+        kept = self.kept
         return {
             "compression": {
                 "kind": self.config.compression,
@@ -115,12 +100,13 @@ class OwnRows:
             },
             "cache": {
                 "kind": self.config.pulls,
-                "bytes": self.cache.nbytes + (self.changes.nbytes if self.changes else 0),
-                "rows_asked": self.cache.asked,
-                "rows_spared": self.cache.spared,
+                "bytes": 0 if kept is None else kept.nbytes,
+                "rows_asked": 0 if kept is None else kept.asked,
+                "rows_spared": 0 if kept is None else kept.spared,
             },
         }
 
     def alive(self, ids: IntArray) -> None:
         self.feedback.keep(ids)
-        self.cache.keep(ids)
+        if self.kept is not None:
+            self.kept.alive(ids)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol
 
 from embedding.exchange.codec import encode_pull
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import Sending
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.pace import ROUND
 from embedding.exchange.protocol import (
@@ -103,14 +103,14 @@ class PathSetup(Generic[P]):
     taken: Callable[[Ack], None]
 
 
-MakePath = Callable[[PathSetup[Push], Feedback], RowPath]
+MakePath = Callable[[PathSetup[Push], Sending], RowPath]
 """From what compression keeps back, too."""
 
 
 class DirectRows:
     """Rows lie with the server: they travel on the session's own stream."""
 
-    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
+    def __init__(self, setup: PathSetup[Push], feedback: Sending) -> None:
         self._session = setup.session
         self.view = OwnRows(setup.session.config, feedback)
         self.links = ShardSync()

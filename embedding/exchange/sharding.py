@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray
 from embedding.kernel.registry import NoTraits, Registry
@@ -107,10 +105,3 @@ def check_split(was: Split, now: Split) -> None:
             f"server.split {now[1]}: the checkpoint's tables are split by {was[1]}, and only "
             f"the number of shards can change; {was[1]} is accepted."
         )
-
-
-def places(ids: IntArray, shards: int) -> list[IntArray]:
-    """For each shard the places int64 of its ids in `ids`, in order: a row lies on shard id mod S,
-    so that the frequent words, whose ids come first, are spread evenly."""
-    owner = ids % shards
-    return [np.flatnonzero(owner == shard) for shard in range(shards)]

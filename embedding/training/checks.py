@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from embedding.exchange.changes import needed_changes
+from embedding.exchange.changes import kept_rows
 from embedding.exchange.relay import aggregation
 from embedding.exchange.sharding import sharding
 from embedding.kernel.devices import gpus
@@ -82,8 +82,7 @@ def check_options(request: TrainRequest) -> None:
         training = in_place()
         if request.server.device == "cuda":
             training.check_model(request.model)
-    if request.exchange.pulls == "changes":
-        needed_changes()
+    kept_rows(request.exchange)
     if request.dated is not None:
         _check_dated(request)
     elif request.unit_lines > 1:

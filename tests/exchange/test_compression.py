@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as arrays
 
 from embedding.exchange import codec
 from embedding.exchange.compression.base import compressor, packing, unpack
-from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
@@ -21,6 +20,7 @@ from embedding.exchange.wire import decode, encode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from generated import examples
+from yeoron_lab.keeping.feedback import Feedback
 
 KINDS = sorted(packing())
 ROOM = 1 << 20

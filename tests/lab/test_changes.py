@@ -100,7 +100,7 @@ def near(node: Node, ids: np.ndarray, expected: np.ndarray) -> None:
     largest = np.abs(expected).max(axis=1, keepdims=True)
     own = STEP if node.client.feedback.leaves else 0.0
     assert (np.abs(seen - expected) <= np.maximum(STEP, 0.5 * largest) + own + 1e-5).all()
-    changes = node.client.rows.changes
+    changes = node.client.rows.kept
     if changes is not None and len(changes.mirror._held):
         again = node.pull(ids)
         assert (np.abs(again - expected) <= STEP + own + 1e-5).all()
@@ -115,7 +115,7 @@ def test_both_sides_hold_the_same_rows(server, nodes):
         node.pull(some)
         node.push(some, rng.normal(size=(6, DIM), scale=0.02).astype(np.float32))
         node.pull(some)
-    held = node.client.rows.changes.mirror
+    held = node.client.rows.kept.mirror
     assert held.pulls == 60
     assert held.nbytes <= 1 << 20
 
@@ -204,12 +204,10 @@ def test_a_broken_stream_begins_anew(server, nodes):
     node.client.session.drop()
     expected = nodes["plain"].pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=1e-2)
-    assert (
-        node.client.rows.changes.mirror.pulls == 0
-    )  # whole rows: the server knew of no earlier pull
+    assert node.client.rows.kept.mirror.pulls == 0  # whole rows: the server knew of no earlier pull
     node.pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=STEP)
-    assert node.client.rows.changes.mirror.pulls == 2
+    assert node.client.rows.kept.mirror.pulls == 2
 
 
 def test_rows_without_the_nodes_last_push_come_whole():

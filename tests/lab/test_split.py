@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.sharding import places
 from embedding.kernel.records import Table
-from yeoron_lab.shards.client.split import joined, split_deltas
+from yeoron_lab.shards.client.split import joined, places, split_deltas
 
 ids = st.lists(st.integers(0, 2**40), max_size=60)
 shards = st.integers(1, 7)

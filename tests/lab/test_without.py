@@ -76,6 +76,7 @@ def test_a_usual_training_needs_nothing_of_it(without) -> None:
         ("--aggregators", "1"),
         ("--nodes", "2", "--server-groups", "2"),
         ("--shards", "2"),
+        ("--cache-mb", "16"),
         ("--shards", "2", "--split", "columns"),
         ("--sync", "asp", "--sync-setting", "n_push=4"),
     ],

@@ -1,1 +1,1 @@
-"""Compressing pushes, and error feedback (docs/concepts/wire.md)."""
+"""Compressing pushes (docs/concepts/wire.md)."""

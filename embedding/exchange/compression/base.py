@@ -1,7 +1,7 @@
 """Compressing pushes: what every way of it does.
 
 A compressor writes a delta in few bytes and says what it left out. What was left out is added to
-the next delta of the same rows (error feedback, `feedback.py`), so that over time the server gets
+the next delta of the same rows (error feedback, `sending.py`), so that over time the server gets
 all that was learnt.
 
 `COMPRESSIONS` (`traits.py`) knows them by name, and those that leave nothing out (`Whole`).

@@ -13,12 +13,46 @@ import numpy as np
 
 from embedding.exchange.changes import Answering, StreamChanges
 from embedding.exchange.protocol import NAMES
-from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.wire import Array, Message
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.rows.versions import RowVersions
 from embedding.server.validation import check_rows
+
+
+@dataclass(frozen=True)
+class CachedRows:
+    """What a pull says of the rows that its node keeps.
+
+    epoch     the incarnation of the server that they are of
+    sequence  the last push of the node that is in them
+    since     by table int64 [n]: the server's clock of each row, -1 where none is kept
+    """
+
+    epoch: int
+    sequence: int
+    since: Mapping[Table, IntArray]
+
+    @classmethod
+    def read(cls, message: Message, asked: Mapping[Table, IntArray]) -> CachedRows | None:
+        """From a pull; None when it says nothing. RefusedError when it is malformed."""
+        if "kept" not in message.header:
+            return None
+        facts = message.header["kept"]
+        if not (isinstance(facts, list) and [type(n) for n in facts] == [int, int]):
+            raise RefusedError("pull: `kept` is [epoch, sequence].")
+        clocks = message.array("clocks", "i8", 1)
+        table = np.concatenate([np.array([-1], dtype=np.int64), clocks])
+        since = {}
+        for name, ids in asked.items():
+            ages = message.array(f"{NAMES[name]}.kept", "u1", 1)
+            if len(ages) != len(ids) or int(ages.max(initial=0)) > len(clocks):
+                raise RefusedError("pull: what is kept does not go with the ids or the clocks.")
+            since[name] = table[ages]
+        epoch, sequence = facts
+        return cls(epoch, sequence, since)
+
 
 SlotsOf = Callable[[], Mapping[Table, IntArray]]
 """By table, the slots of the rows that are asked for."""

@@ -1,6 +1,6 @@
 """When each row was changed last, and by whom, so that a row that a node has is not sent again.
 
-A node that keeps rows adds its own deltas to them itself (`exchange/rowcache.py`): what counts for
+A node that keeps rows adds its own deltas to them itself (`exchange/changes.py`): what counts for
 it is the last change by anybody else. Two marks a row are enough to tell that for every node: the
 last change and who made it, and the last change by another than that one.
 """

@@ -6,7 +6,7 @@ import numpy as np
 
 from embedding.exchange.changes import needed_changes
 from embedding.exchange.compression.base import unpacked
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
@@ -50,7 +50,7 @@ def warm_exchange(config: ExchangeConfig, dim: int) -> None:
     if config.pulls == "changes":
         kinds.add(needed_changes().compression)
     for kind in sorted(kinds):
-        feedback = Feedback(config.model_copy(update={"compression": kind}))
+        feedback = sending(config.model_copy(update={"compression": kind}))
         for sequence in (1, 2):  # the second finds what the first has left
             values = np.full((2, dim), 0.01, dtype=np.float32)
             values[1] *= -3.0

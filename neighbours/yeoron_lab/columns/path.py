@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from embedding.exchange.compression.base import entry_type
-from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import PathSetup, pull_from_server
 from embedding.exchange.wire import Message
@@ -36,7 +36,7 @@ class ColumnsOnShards:
     Raises ConfigError for settings of the exchange that are about rows.
     """
 
-    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
+    def __init__(self, setup: PathSetup[Push], feedback: Sending) -> None:
         check_column_exchange(setup.session.config)
         self._session = setup.session
         self.view = ShardedView(setup.session.config, feedback)

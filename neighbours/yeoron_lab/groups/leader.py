@@ -13,13 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import position, whole
 from embedding.exchange.protocol import NAMES, Push, Welcome
 from embedding.exchange.rowpath import PathSetup
-from embedding.exchange.sharding import places
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -32,7 +31,7 @@ from yeoron_lab.groups.client import LeaderBytes, LeaderClient, RemoteChanges, S
 from yeoron_lab.groups.entry import GroupEntry, encode_rows
 from yeoron_lab.groups.taking import NewPushes
 from yeoron_lab.shards.client.links import ShardLinks
-from yeoron_lab.shards.client.split import joined, split_push
+from yeoron_lab.shards.client.split import joined, places, split_push
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.client.view import ShardedView
 
@@ -49,7 +48,7 @@ class RowsOnLeadersShards:
     def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
         self._session, self._bytes = setup.session, nbytes
         config = setup.session.config
-        view, most = ShardedView(config, Feedback(config)), config.max_message_bytes // 4
+        view, most = ShardedView(config, sending(config)), config.max_message_bytes // 4
         self.links = ShardLinks(setup, view, _split, lambda part: encode_rows(part, most))
         self._at = (0, 0)
 

@@ -17,7 +17,6 @@ from typing import TypeVar
 import numpy as np
 
 from embedding.exchange.headers import whole
-from embedding.exchange.sharding import places
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
@@ -27,6 +26,7 @@ from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.groups.drift import Moved
 from yeoron_lab.groups.replica import Live, ReplicaRows
 from yeoron_lab.groups.taking import Moves
+from yeoron_lab.shards.client.split import places
 from yeoron_lab.shards.link import LateError, ShardLink
 from yeoron_lab.shards.log import TakeMoves
 from yeoron_lab.shards.rows import ShardedRows

@@ -22,7 +22,6 @@ from embedding.exchange.changes import CHANGES, Answer, Answering
 from embedding.exchange.codec import decode_packed, packed_header
 from embedding.exchange.compression.base import unpack, unpacked
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import positive, whole
 from embedding.exchange.payload import PackedDelta, RowDelta
@@ -32,6 +31,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
 from embedding.models.starting import first_vectors
+from yeoron_lab.keeping.residuals import Residuals
 from yeoron_lab.steps.threshold import Threshold
 
 MOST_MEMORY = 256 * 1024 * 1024
@@ -159,7 +159,9 @@ class Mirror:
 
 
 class NodeMirror:
-    """What this node has; see NodeChanges."""
+    """What this node has; see KeptRows."""
+
+    asked = spared = 0
 
     def __init__(self, config: ExchangeConfig) -> None:
         self._config = config
@@ -169,6 +171,18 @@ class NodeMirror:
     @property
     def nbytes(self) -> int:
         return self.mirror.nbytes
+
+    def greeted(self, epoch: int, sequence: int, *, first: bool) -> None:
+        """Pulls of changes begin again."""
+        del epoch, sequence, first
+        self.forget()
+
+    def refused(self) -> None:
+        """What a shard believes this node has may be wrong: the next pull brings all."""
+        self.forget()
+
+    def alive(self, ids: IntArray) -> None:
+        """What is not asked for any more goes by itself."""
 
     def forget(self) -> None:
         self.mirror = Mirror(self._config.cache_bytes)
@@ -193,7 +207,7 @@ class NodeMirror:
     def came(
         self, answer: Message, asked: Mapping[Table, IntArray]
     ) -> dict[Table, FloatArray | HalfArray]:
-        """See NodeChanges."""
+        """See KeptRows."""
         if answer.header.get("changes") is None or not self._order:
             self.forget()  # the server has none of this pull
             found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}

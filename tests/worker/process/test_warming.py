@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embedding.exchange.compression import halves, residuals
+from embedding.exchange.compression import halves
 from embedding.exchange.compression.base import unpacked
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import sending
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
@@ -27,6 +27,7 @@ from embedding.worker.process import gradient
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_lab import onebit, topk
+from yeoron_lab.keeping import residuals
 from yeoron_lab.steps import planes, principal, threshold
 from yeoron_lab.steps.changes import Mirror, Wanted
 
@@ -51,7 +52,7 @@ def test_no_push_or_pull_of_changes_compiles_anything_afterwards(kind: str, pull
     warm_exchange(config, 8)
     before = compiled()
     rng = np.random.default_rng(1)
-    feedback = Feedback(config)
+    feedback = sending(config)
     for sequence in (1, 2):
         values = rng.normal(scale=0.02, size=(300, 8)).astype(np.float32)
         delta = RowDelta(Table.OUT, np.arange(300, dtype=np.int64), values)

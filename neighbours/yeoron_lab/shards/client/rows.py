@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from embedding.exchange.codec import encode_push
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import PathSetup, pull_from_server
-from embedding.exchange.sharding import places
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table
 from yeoron_lab.shards.client.links import ShardLinks
-from yeoron_lab.shards.client.split import joined, split_push
+from yeoron_lab.shards.client.split import joined, places, split_push
 from yeoron_lab.shards.client.view import ShardedView
 
 _TRIES = 3
@@ -28,7 +27,7 @@ _TRIES = 3
 class RowsOnShards:
     """A RowPath whose rows go to and come from all shards at the same time."""
 
-    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
+    def __init__(self, setup: PathSetup[Push], feedback: Sending) -> None:
         self._session = setup.session
         self.view = ShardedView(setup.session.config, feedback)
         self.links = ShardLinks(setup, self.view, split_push, lambda part: [encode_push(part)])

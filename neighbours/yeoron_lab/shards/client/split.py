@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.sharding import places
 from embedding.kernel.records import FloatArray, HalfArray, IntArray
 
 
@@ -39,6 +38,13 @@ class Layout:
         if self.split == "rows":
             return slice(0, self.dim)
         return slice(shard * self.dim // self.shards, (shard + 1) * self.dim // self.shards)
+
+
+def places(ids: IntArray, shards: int) -> list[IntArray]:
+    """For each shard the places int64 of its ids in `ids`, in order: a row lies on shard id mod S,
+    so that the frequent words, whose ids come first, are spread evenly."""
+    owner = ids % shards
+    return [np.flatnonzero(owner == shard) for shard in range(shards)]
 
 
 def split_deltas(deltas: Sequence[RowDelta], shards: int) -> list[tuple[RowDelta, ...]]:

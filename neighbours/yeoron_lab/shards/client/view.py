@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.sending import Sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import Push
@@ -22,7 +22,7 @@ class ShardedView:
     parts    those of each shard
     """
 
-    def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
+    def __init__(self, config: ExchangeConfig, feedback: Sending) -> None:
         self.primary = OwnRows(config, feedback)
         self.parts: list[OwnRows] = []
         self._config = config
@@ -55,12 +55,14 @@ class ShardedView:
     def refused(self) -> None:
         """The primary refused a push that shards have taken: what they keep is not this."""
         for part in self.parts:
-            part.forget_changes()
+            if part.kept is not None:
+                part.kept.refused()
 
     def alive(self, ids: IntArray) -> None:
         self._feedback.keep(ids)
         for part in self.parts:
-            part.cache.keep(ids)
+            if part.kept is not None:
+                part.kept.alive(ids)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.primary.figures()

@@ -9,54 +9,25 @@ server does; so a kept row is the server's to within the rounding of the one pul
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from embedding.exchange.changes import CACHES
+from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.compression.residuals import Residuals
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.headers import whole
 from embedding.exchange.payload import ByteArray, RowDelta
-from embedding.exchange.protocol import NAMES
+from embedding.exchange.protocol import NAMES, Push
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.registry import NoTraits
+from yeoron_lab.keeping.residuals import Residuals
 
 MOST_PULLS = 200
 """Rows that were not pulled again in so many pulls are asked for again."""
-
-
-@dataclass(frozen=True)
-class CachedRows:
-    """What a pull says of the rows that its node keeps.
-
-    epoch     the incarnation of the server that they are of
-    sequence  the last push of the node that is in them
-    since     by table int64 [n]: the server's clock of each row, -1 where none is kept
-    """
-
-    epoch: int
-    sequence: int
-    since: Mapping[Table, IntArray]
-
-    @classmethod
-    def read(cls, message: Message, asked: Mapping[Table, IntArray]) -> CachedRows | None:
-        """From a pull; None when it says nothing. RefusedError when it is malformed."""
-        if "kept" not in message.header:
-            return None
-        facts = message.header["kept"]
-        if not (isinstance(facts, list) and [type(n) for n in facts] == [int, int]):
-            raise RefusedError("pull: `kept` is [epoch, sequence].")
-        clocks = message.array("clocks", "i8", 1)
-        table = np.concatenate([np.array([-1], dtype=np.int64), clocks])
-        since = {}
-        for name, ids in asked.items():
-            ages = message.array(f"{NAMES[name]}.kept", "u1", 1)
-            if len(ages) != len(ids) or int(ages.max(initial=0)) > len(clocks):
-                raise RefusedError("pull: what is kept does not go with the ids or the clocks.")
-            since[name] = table[ages]
-        epoch, sequence = facts
-        return cls(epoch, sequence, since)
 
 
 class RowCache:
@@ -182,3 +153,52 @@ class RowCache:
         chosen = ids[order]
         cached.make_room(chosen)
         cached.put(chosen, rows[order], clock=self._pull)
+
+
+@CACHES.register("rows", NoTraits())
+class NodeCache:
+    """See KeptRows: what others have changed since comes whole."""
+
+    def __init__(self, config: ExchangeConfig) -> None:
+        self.cache = RowCache(config.cache_bytes)
+        self._asking = False
+
+    @property
+    def nbytes(self) -> int:
+        return self.cache.nbytes
+
+    @property
+    def asked(self) -> int:
+        return self.cache.asked
+
+    @property
+    def spared(self) -> int:
+        return self.cache.spared
+
+    def greeted(self, epoch: int, sequence: int, *, first: bool) -> None:
+        if first:
+            self.cache.sequence = sequence
+        self.cache.follow(epoch)
+
+    def refused(self) -> None:
+        """It has changed nothing that is kept."""
+
+    def alive(self, ids: IntArray) -> None:
+        self.cache.keep(ids)
+
+    def asking(self, message: Message, asked: Mapping[Table, IntArray]) -> Message:
+        self._asking = any(map(len, asked.values()))
+        if not self._asking:
+            return message
+        header, parts = self.cache.ask(asked)
+        return Message({**message.header, **header}, {**message.arrays, **parts})
+
+    def came(self, answer: Message, asked: Mapping[Table, IntArray]) -> dict[Table, Any]:
+        found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
+        if not self._asking:
+            return found
+        sequence = whole(answer.header, "sequence")
+        return {**self.cache.filled(asked, found, answer, sequence=sequence)}
+
+    def learnt(self, push: Push) -> None:
+        self.cache.learnt(unpacked(push), push.sequence)

@@ -15,17 +15,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.compression.base import Compressor, Halves, Whole
+from embedding.exchange.compression.base import Compressor, Halves, compressor
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.compression.residuals import Residuals
-from embedding.exchange.compression.traits import COMPRESSIONS
+from embedding.exchange.compression.sending import FEEDBACKS, Sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.sharding import places
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.kernel.registry import NoTraits
+from yeoron_lab.keeping.residuals import Residuals
+from yeoron_lab.shards.client.split import places
 
 _RowArray = tuple[IntArray, FloatArray]
 """Increasing ids int64 [n] and rows float32 [n, dim]."""
@@ -34,39 +35,25 @@ MOST_SQUARED_NORM = 1e12
 """As on the server: beyond it training has diverged; NaN and infinity exceed it too."""
 
 
-class Feedback:
-    """Turns the pushes of one node into what is sent, and keeps what is left. Not thread-safe.
+@FEEDBACKS.register("residuals", NoTraits())
+class Feedback(Sending):
+    """See Sending; by a compressor, of which this keeps what it leaves out. Not thread-safe.
 
     Residuals take at most `residual_bytes`; rows that were used longest ago are sent whole
     (float16) when they would take more.
-
-    shards  on how many the rows lie: what is packed for each is packed on its own
     """
 
+    leaves = True
+
     def __init__(self, config: ExchangeConfig) -> None:
-        self.shards = 1
+        super().__init__(Halves)
         self._memory = config.residual_bytes
-        self._compressor: Compressor | None = None
-        self._finest: Compressor | None = None
-        self._whole: type[Whole] = Halves
-        found = COMPRESSIONS.get(config.compression)
-        if issubclass(found, Whole):
-            self._whole = found
-        else:
-            self._compressor, self._finest = found.of(config), found.finest(config)
+        found = compressor(config.compression)
+        self._compressor, self._finest = found.of(config), found.finest(config)
         self._held: dict[Table, Residuals] = {}
         self._last, self._offset = 0, ""
         self._before: dict[Table, _RowArray] = {}
         self._flushed: dict[Table, _RowArray] = {}
-
-    @property
-    def leaves(self) -> bool:
-        return self._compressor is not None
-
-    @property
-    def dtype(self) -> str:
-        """Type of the entries of what is sent whole."""
-        return self._whole.dtype
 
     @property
     def nbytes(self) -> int:
@@ -80,9 +67,6 @@ class Feedback:
     def encode(self, push: Push) -> Push:
         """The push as it is sent, and sent again; RefusedError when training has diverged."""
         entries = sum(delta.values.size for delta in push.deltas)
-        if self._compressor is None:
-            as_sent = tuple(map(self._whole.write, push.deltas))
-            return replace(push, deltas=as_sent, entries=entries)
         self._check(push)
         self._offset = push.offset
         plain: list[RowDelta] = []
@@ -114,7 +98,7 @@ class Feedback:
 
     def undo(self, sent: Push) -> None:
         """The server refused this push, the last one: nothing of it was taken."""
-        if self._compressor is None or sent.sequence != self._last:
+        if sent.sequence != self._last:
             return
         for table, (ids, residual) in self._before.items():
             self._held[table].take(ids)

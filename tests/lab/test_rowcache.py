@@ -13,14 +13,15 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.rowcache import CachedRows, RowCache
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.flight.rowanswer import CachedRows
 from embedding.server.rows.versions import RowVersions
 from embedding.server.service import running_server
 from generated import examples
+from yeoron_lab.keeping.rowcache import RowCache
 
 DIM, WORDS = 4, 12
 CONFIG = ExchangeConfig(
@@ -104,7 +105,7 @@ def test_a_node_that_keeps_rows_sees_what_one_that_keeps_none_sees(nodes, story)
 
 def test_only_rows_that_others_changed_come_again(server, nodes):
     one, other, ids = nodes["n0"], nodes["n1"], nodes["ids"]
-    cache, meters = one.client.rows.cache, server.state.meters
+    cache, meters = one.client.rows.kept.cache, server.state.meters
     one.pull(ids)
     one.push(ids[:6], 1.0)
     other.push(ids[4:8], 1.0)
@@ -127,9 +128,9 @@ def test_rows_of_another_life_of_the_server_are_forgotten(tmp_path):
         before = node.pull(ids)
     with running_server(config.model_copy(update={"port": port}), sync, dim=DIM):
         assert np.array_equal(node.pull(ids), before)
-        assert node.client.rows.cache.spared == 0
+        assert node.client.rows.kept.cache.spared == 0
         node.pull(ids)
-        assert node.client.rows.cache.spared == 3
+        assert node.client.rows.kept.cache.spared == 3
         node.client.close()
 
 
