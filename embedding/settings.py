@@ -40,7 +40,7 @@ from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
 from embedding.trends.notifying import NotifyConfig
-from embedding.web.config import WebConfig
+from embedding.web.config import PageConfig, WebConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_replay, check_rounds
 
@@ -359,7 +359,7 @@ class Settings(BaseSettings):
     """Trend reports."""
     notify: NotifyConfig = NotifyConfig()
     """Notices of trend reports."""
-    web: WebConfig = WebConfig()
+    web: PageConfig = PageConfig()
     """The trends page."""
 
     @model_validator(mode="after")
@@ -523,22 +523,21 @@ class Settings(BaseSettings):
     @property
     def page(self) -> WebConfig:
         """The trends page's settings with the store, the reports and the server of this home."""
-        defaults = WebConfig()
-        here = {
-            "snapshots": self.snapshot_store,
-            "reports": self.paths.trends,
-            "evidence": self.paths.evidence,
-            "status_url": self.server_status_url,
-            "token_file": self.paths.home / "web-token",
-            "team": self.paths.home / "team.json",
-            "headlines_file": self.paths.home / "headlines.db",
-            "tokens": self.paths.home / "web-tokens.sqlite",
-            "accounts": self.paths.home / "accounts.sqlite",
-            "source_weights": self.node.source_weights,
-            "chromium": self.crawl.browser,
-        }
-        given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}
-        return self.web.model_copy(update={**given, "trends": self.trends})
+        return WebConfig(
+            **dict(self.web),
+            snapshots=self.snapshot_store,
+            reports=self.paths.trends,
+            evidence=self.paths.evidence,
+            status_url=self.server_status_url,
+            token_file=self.paths.home / "web-token",
+            team=self.paths.home / "team.json",
+            headlines_file=self.paths.home / "headlines.db",
+            tokens=self.paths.home / "web-tokens.sqlite",
+            accounts=self.paths.home / "accounts.sqlite",
+            source_weights=self.node.source_weights,
+            chromium=self.crawl.browser,
+            trends=self.trends,
+        )
 
     def digest(self) -> str:
         return self.model.digest()

@@ -165,7 +165,7 @@ def settings() -> str:
     ]
     for path, model in sections(Settings):
         rows = rows_of(model)
-        if rows and path != "web.trends":  # the page takes those of [trends]
+        if rows:
             page += [f"\n## [{path}]\n\n", _first(model), table(head, rows)]
     page += [
         "\n## [[source]] of sources.toml\n\n",

@@ -51,7 +51,7 @@ class AskConfig(Config):
     """Folder of addresses of documents by word, which nodes write; None shows none."""
 
     axes: tuple[AxisConfig, ...] = (SENTIMENT,)
-    """Axes that a word's page shows; words of an end that no window uses are passed over."""
+    """As in `[web]`."""
 
     refresh_s: float = Field(default=2.0, ge=0)
     """For this long the list of snapshots is not read again."""
@@ -60,4 +60,4 @@ class AskConfig(Config):
     """How windows are compared."""
 
     source_weights: dict[str, float] = Field(default_factory=dict)
-    """Weights of sources in use; left out: `node.source_weights` of the same settings."""
+    """Weights of sources in use."""

@@ -20,12 +20,11 @@ class CrawlConfig(Config):
         "robots_ttl": "leave it out: a robots.txt is believed for a day",
         "render_requests": "leave it out: a rendered page may make 300 requests",
         "replay_clock_every": "leave it out: the clock is read every second",
+        "robots_agent": "leave it out: groups of robots.txt are those of `yeoron`",
     }
 
     user_agent: str = "Yeoron/0.1 (research crawler; set crawl.user_agent to your contact)"
     """Sent with each request; give an address or a page by which you can be reached."""
-    robots_agent: str = "yeoron"
-    """Product token that robots.txt groups are matched against."""
     frontier: Secret = SecretStr("sqlite:///var/frontier.db")
     """SQLAlchemy address of the frontier's own database, in place of `database.url`; the default
     is a file in the home."""

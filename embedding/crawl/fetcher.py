@@ -423,7 +423,7 @@ class Fetcher:
         self._guard = AddressGuard(config.allow_private_hosts, resolver)
         self._gate = Gate(config.per_host, config.concurrency)
         self._transports: dict[str | None, httpx.AsyncBaseTransport] = {}
-        self.robots = Robots(config.robots_agent, ROBOTS_TTL, self._robots_txt)
+        self.robots = Robots("yeoron", ROBOTS_TTL, self._robots_txt)
 
     async def fetch(self, request: Request) -> Response:
         """Fetch, following redirects; each hop passes robots, rate and address checks.

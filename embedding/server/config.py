@@ -152,6 +152,7 @@ class ServerConfig(Config):
         "mirror_bytes": "leave it out: the memory for rows of one node is 256 MiB",
         "max_waiting_words": "leave it out: the users of 500,000 words are remembered",
         "pair_sample": "leave it out: 5,000 scored pairs are kept",
+        "allowed_lateness_s": "leave it out: a window closes with the watermark",
     }
 
     host: str = "127.0.0.1"
@@ -215,9 +216,6 @@ class ServerConfig(Config):
     """A complete window waits at most this long for its nodes to rehearse it to the end. Then
     it is cut all the same, and its snapshot says so. 0: it never waits. A corpus is rehearsed
     before its next window is read."""
-
-    allowed_lateness_s: float = Field(default=0.0, ge=0)
-    """Event time that a window is held open for after the watermark has passed its end."""
 
     source_idle_s: float = Field(default=300.0, gt=0)
     """A source that has brought nothing for this long, and has nothing pending, no longer holds

@@ -98,7 +98,6 @@ def create_app(
         headlines = Headlines(crawl, kept)
     team = None if config.team is None else TeamStore(config.team)
     site = Site(config, Answers(config), stream, login, headlines, team, channels)
-    site.languages.check()
     guards = [*dependencies] if login is None else [Depends(login.require)]
     app = FastAPI(
         title="Yeoron",

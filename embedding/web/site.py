@@ -29,7 +29,7 @@ from embedding.web.filters import FILTER_NAMES, PageFilter
 from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.login import Login
-from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose, unit_shown
+from embedding.web.text import LANGUAGES, PageText, choose, unit_shown
 from embedding.web.tokens import ANALYST, READER, allows
 
 log = logging.getLogger(__name__)
@@ -166,15 +166,6 @@ class Site:
         ends = dict.fromkeys(t.window(label_of(ref)) for ref in (*refs[:1], *refs[-1:]))
         return t("filter_whole", windows=" – ".join(ends)) if ends else ""
 
-    @cached_property
-    def languages(self) -> Languages:
-        """Those that come with the page, and those of the settings."""
-        return (
-            SHIPPED_LANGUAGES
-            if self.config.locale is None
-            else Languages((LOCALE, self.config.locale))
-        )
-
     def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
         return PageText(
@@ -182,10 +173,8 @@ class Site:
                 request.query_params.get("lang"),
                 request.cookies.get(LANGUAGE_COOKIE),
                 request.headers.get("accept-language", ""),
-                self.languages.names,
             ),
             unit_shown(self.reader) if unit is None else unit,
-            self.languages,
         )
 
     def render(
@@ -223,7 +212,7 @@ class Site:
             **{"query": "", "days_alone": False, **values},
         )
         response = HTMLResponse(html, status_code=code)
-        if request.query_params.get("lang") in self.languages.names:
+        if request.query_params.get("lang") in LANGUAGES:
             response.set_cookie(
                 LANGUAGE_COOKIE,
                 t.language,

@@ -13,7 +13,7 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache, cached_property
+from functools import cache
 from gettext import c2py
 from pathlib import Path
 
@@ -74,8 +74,9 @@ class TextCatalogue:
 
 
 @cache
-def catalogue(path: Path) -> TextCatalogue:
-    """The catalogue in a file `<language>.po`; raises ConfigError."""
+def catalogue(language: str) -> TextCatalogue:
+    """The catalogue in `<language>.po`; raises ConfigError."""
+    path = LOCALE / f"{language}.po"
     try:
         with path.open("rb") as file:
             found = read_po(file, abort_invalid=True)
@@ -93,74 +94,17 @@ def catalogue(path: Path) -> TextCatalogue:
     return TextCatalogue(forms, found.plural_expr)
 
 
-@dataclass(frozen=True)
-class Languages:
-    """The languages of the page.
-
-    folders  of catalogues, each file a language; a later one's takes the place of an earlier one's
-    """
-
-    folders: tuple[Path, ...] = (LOCALE,)
-
-    @cached_property
-    def files(self) -> dict[str, Path]:
-        """The catalogue of each language; Korean first, as the pages' text is mostly Korean."""
-        found = {path.stem: path for folder in self.folders for path in folder.glob("*.po")}
-        return dict(sorted(found.items(), key=lambda one: (one[0] != "ko", one[0])))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.files)
-
-    def catalogue(self, language: str) -> TextCatalogue:
-        return catalogue(self.files[language])
-
-    def check(self) -> None:
-        """Read all of them; raises ConfigError, which names the file that cannot be read."""
-        for folder in self.folders:
-            if not folder.is_dir():
-                raise ConfigError(f"web.locale {folder}: there is no such folder.")
-        english = self.catalogue(FALLBACK)
-        for path in self.files.values():
-            for key, forms in catalogue(path).forms.items():
-                allowed = _places(english.forms.get(key, ("",))[-1])
-                for form in forms:
-                    if unknown := _places(form) - allowed:
-                        raise ConfigError(
-                            f"{path}: {key}: {{{unknown.pop()}}} is no place of this text; there "
-                            f"are {', '.join(sorted(allowed)) or 'none'}."
-                        )
-
-
-def _places(text: str) -> set[str]:
-    """Names of the places of a text, without those that every text may have."""
-    try:
-        names = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
-    except ValueError:
-        return {text}
-    return names - {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
-
-
-SHIPPED_LANGUAGES = Languages()
-"""Those that come with the page."""
-LANGUAGES = SHIPPED_LANGUAGES.names
+LANGUAGES = tuple(sorted((path.stem for path in LOCALE.glob("*.po")), key=lambda n: (n != "ko", n)))
+"""A language a file; Korean first, as the pages' text is mostly Korean."""
 
 
 class PageText:
-    """The texts of one language.
+    """The texts of one language; unit: of the windows that are shown, of UNIT_KEYS."""
 
-    unit       of the windows that are shown, of UNIT_KEYS
-    languages  that there are
-    """
-
-    def __init__(
-        self, language: str, unit: str = "month", languages: Languages = SHIPPED_LANGUAGES
-    ) -> None:
-        known = languages.names
-        self.language = language if language in known else known[0]
-        self.others = tuple(one for one in known if one != self.language)
-        self._catalogues = (languages.catalogue(self.language), languages.catalogue(FALLBACK))
-        self._languages = languages
+    def __init__(self, language: str, unit: str = "month") -> None:
+        self.language = language if language in LANGUAGES else LANGUAGES[0]
+        self.others = tuple(one for one in LANGUAGES if one != self.language)
+        self._catalogues = (catalogue(self.language), catalogue(FALLBACK))
         self._unit = unit if unit in UNIT_KEYS else "period"
 
     def __call__(self, key: str, **values: object) -> str:
@@ -193,7 +137,7 @@ class PageText:
         return self(kind, year=year, month_name=name, day=int(day or 0), hour=int(hour or 0))
 
     def name_of(self, language: str) -> str:
-        return self._languages.catalogue(language).text("language_name") or language
+        return catalogue(language).text("language_name") or language
 
     @property
     def _unit_words(self) -> dict[str, str]:
@@ -234,18 +178,16 @@ def particle(word: str, closed: str, opened: str) -> str:
     return closed if last % 28 else opened
 
 
-def choose(
-    asked: str | None, kept: str | None, accept: str, known: tuple[str, ...] = LANGUAGES
-) -> str:
+def choose(asked: str | None, kept: str | None, accept: str) -> str:
     """The language: asked for in the address, kept in a cookie, or preferred by the browser."""
     for one in (asked, kept):
-        if one in known:
+        if one in LANGUAGES:
             return str(one)
-    best, weight = known[0], -1.0
+    best, weight = LANGUAGES[0], -1.0
     for part in accept.split(","):
         tag, _, rest = part.strip().partition(";")
         language = tag.strip().lower().split("-")[0]
-        if language not in known:
+        if language not in LANGUAGES:
             continue
         try:
             q = float(rest.partition("=")[2]) if rest else 1.0

@@ -9,10 +9,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.settings import Settings
 from embedding.training.request import TrainRequest
 from embedding.trends.config import TrendsConfig
-from embedding.web.config import WebConfig
+from embedding.web.config import PageConfig
 from embedding.worker.config import NodeConfig
 
-WITH_REMOVED = (CrawlConfig, NodeConfig, ServerConfig, SyncConfig, TrendsConfig, WebConfig)
+WITH_REMOVED = (CrawlConfig, NodeConfig, ServerConfig, SyncConfig, TrendsConfig, PageConfig)
 REMOVED = [(config, old) for config in WITH_REMOVED for old in config.REMOVED]
 
 
@@ -29,8 +29,8 @@ def test_a_setting_that_is_gone_is_refused_with_what_to_do(config, old):
     [
         ({"server": {"prot": 1}}, "unknown setting 'server.prot'; did you mean 'port'?"),
         (
-            {"web": {"trends": {"neighbour": 5}}},
-            "neighbour'; did you mean 'neighbours'?",
+            {"crawl": {"leases": {"second": 5}}},
+            "second'; did you mean 'seconds'?",
         ),
         ({"server": {"zzz": 1}}, "unknown setting 'server.zzz'; take it out."),
         ({"severs": {}}, "unknown setting 'severs'; did you mean 'server'?"),

@@ -1,4 +1,4 @@
-"""Catalogues say all that the pages ask for, and nothing else; a file adds a language."""
+"""Catalogues say all that the pages ask for, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import get_args
 
 import pytest
 from babel.messages.pofile import read_po
-from unguarded import unguarded
 
 from embedding import trends, web
-from embedding.kernel.errors import ConfigError
 from embedding.snapshots.format import LACK_REASONS
 from embedding.trends.rows import BEFORE, RANKINGS
 from embedding.web.headlines import HeadlineState
@@ -21,7 +19,6 @@ from embedding.web.text import (
     LOCALE,
     UNIT_KEYS,
     UNIT_WORDS,
-    Languages,
     PageText,
     particle,
     unit_of,
@@ -144,77 +141,6 @@ def test_a_number_chooses_its_form() -> None:
         "1 document",
         "1,201 documents",
     )
-
-
-def test_a_file_adds_a_language(tmp_path) -> None:
-    (tmp_path / "fr.po").write_text(
-        'msgid ""\nmsgstr ""\n"Language: fr\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
-        '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n\n'
-        'msgid "language_name"\nmsgstr "Français"\n\nmsgid "search"\nmsgstr "Chercher un mot"\n'
-        'msgid "in_documents"\nmsgid_plural "in_documents"\nmsgstr[0] "{n} document"\n'
-        'msgstr[1] "{n} documents"\n',
-        encoding="utf-8",
-    )
-    known = Languages((LOCALE, tmp_path))
-    known.check()
-    t = PageText("fr", languages=known)
-    assert t.language == "fr"
-    assert t("search") == "Chercher un mot"
-    assert (t("in_documents", n=0), t("in_documents", n=2)) == ("0 document", "2 documents")
-    assert t("moved") == "Changed in meaning", "what it does not say is said in English"
-    assert PageText("en", languages=known).others == ("ko", "fr")
-    assert PageText("en", languages=known).name_of("fr") == "Français"
-
-
-PIRATE = """msgid ""
-msgstr ""
-"Language: xx\\n"
-"Content-Type: text/plain; charset=utf-8\\n"
-"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
-
-msgid "language_name"
-msgstr "Pirate"
-
-msgid "brief"
-msgstr "Log book"
-
-msgid "previous"
-msgstr "Aft: {window}"
-"""
-
-
-def test_a_folder_of_the_settings_adds_a_language_to_the_page(tmp_path, config, client_of) -> None:
-    (tmp_path / "xx.po").write_text(PIRATE, encoding="utf-8")
-    client = client_of(unguarded(config.model_copy(update={"locale": tmp_path})))
-    page = client.get("/?lang=xx").text
-    assert '<html lang="xx">' in page
-    assert ">Log book</a>" in page
-    assert "Aft: February 2020" in page, "what it does not say is said in English"
-    assert ">Pirate</a>" in client.get("/?lang=ko").text
-    client.cookies.clear()
-    assert '<html lang="xx">' in client.get("/", headers={"accept-language": "xx,ko;q=0.5"}).text
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (PIRATE.replace("{window}", "{widow}"), "{widow} is no place of this text"),
-        (PIRATE.replace("{window}", "{window.__class__}"), "is no place of this text"),
-        (PIRATE.replace("{window}", "{"), "is no place of this text"),
-        ("msgid broken", "no catalogue"),
-    ],
-)
-def test_a_catalogue_that_cannot_be_used_is_named(tmp_path, config, text, sentence) -> None:
-    (tmp_path / "xx.po").write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError) as error:
-        unguarded(config.model_copy(update={"locale": tmp_path}))
-    assert sentence in str(error.value)
-    assert "xx.po" in str(error.value)
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path, config) -> None:
-    with pytest.raises(ConfigError, match="there is no such folder"):
-        unguarded(config.model_copy(update={"locale": tmp_path / "none"}))
 
 
 def test_loss_and_nats_are_on_the_page_of_whoever_runs_it_alone() -> None:

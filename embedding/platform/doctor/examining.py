@@ -129,7 +129,6 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
         f"sync.auto_{name}": (_policy("auto"), "sync.policy is not auto")
         for name in ("alike", "apart", "stay_s")
     },
-    "web.trends": (lambda _: True, "the page compares as [trends] says"),
     "server.adagrad_rate": (
         lambda s: s.server.optimizer != "adagrad",
         "server.optimizer is not adagrad",

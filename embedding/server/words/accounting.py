@@ -149,7 +149,6 @@ class Accounts:
         self.tracker = WindowTracker(
             config.calendar,
             idle_s=config.source_idle_s,
-            lateness_s=config.allowed_lateness_s,
             in_step=config.in_step,
         )
         self.meters = Meters()
@@ -169,7 +168,6 @@ class Accounts:
         self._on_complete = call
 
     def learnt(self, arrival: PushArrival, now: float) -> None:
-        """A push was applied."""
         push = arrival.push
         self.meters.dropped_counts += self._count(arrival, _listed(push.counts.words))
         forgotten = self.cut - self.published.keys()
