@@ -1,4 +1,4 @@
-"""What `yeoron train` takes of yeoron.toml and the environment, and what it refuses by name."""
+"""What `yeoron train` takes of yeoron.toml and the environment, and what it passes over."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from embedding.commands.training import OPTIONS, request_of
-from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
 from embedding.training.checks import check_options
 from embedding.training.request import TrainRequest
-from embedding.training.settings import TRAINING_SECTIONS, UNUSED, taken
+from embedding.training.settings import PASSED_OVER, TRAINING_SECTIONS, taken
 
 
 def request(settings: dict[str, dict[str, Any]], **options: object) -> TrainRequest:
@@ -83,33 +82,29 @@ def test_environment_wins_over_the_file(alone: Path, monkeypatch: pytest.MonkeyP
     assert request(found).model.negative == 3
 
 
-def test_every_setting_of_its_sections_is_used_or_refused() -> None:
-    """What is set reaches the request's own configurations, or is named in UNUSED."""
+def test_every_setting_of_its_sections_is_used_or_passed_over() -> None:
+    """What is set reaches the request's own configurations, or is named in PASSED_OVER."""
     known = {one.field for one in OPTIONS.values()}
     for section in TRAINING_SECTIONS:
         room = Settings.model_fields[section].annotation
         assert room is not None
         for name in room.model_fields:
-            if name in UNUSED.get(section, {}) or known & {name, f"{section}.{name}"}:
+            if name in PASSED_OVER.get(section, ()) or known & {name, f"{section}.{name}"}:
                 continue
             value = getattr(room(), name)
             asked = request({section: {name: value}})
             part = asked.node if section == "node" else getattr(asked, section)
             assert name in part.model_fields_set, f"{section}.{name}"
-    for section, names in UNUSED.items():
+    for section, names in PASSED_OVER.items():
         room = Settings.model_fields[section].annotation
         assert room is not None
         assert set(names) <= set(room.model_fields)
 
 
-def test_what_it_cannot_use_is_refused_with_its_place(alone: Path) -> None:
-    here = GivenSettings({"server": {"port": 1}}, {"server": {"port": 1}}, None)
-    with pytest.raises(ConfigError, match=r"environment YEORON_SERVER__PORT: .*server\.port"):
-        taken(here)
-    file = alone / "yeoron.toml"
-    there = GivenSettings({"node": {"batch_seconds": 2}}, {}, file)
-    with pytest.raises(ConfigError, match=r"yeoron\.toml: \[node\] batch_seconds: .* nothing"):
-        taken(there)
+def test_what_means_nothing_to_it_is_passed_over() -> None:
+    values = {"server": {"port": 1, "min_count": 3}, "node": {"batch_seconds": 2}, "web": {}}
+    found = taken(GivenSettings(values, {}, None))
+    assert {name: own for name, own in found.items() if own} == {"server": {"min_count": 3}}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +117,6 @@ def test_what_it_cannot_use_is_refused_with_its_place(alone: Path) -> None:
         ("YEORON_NODE__REHEARSAL_SHARE", "2", "node.rehearsal_share"),
         ("YEORON_NODE__PAST_TOKNS", "5", "unknown setting 'node.past_tokns'"),
         ("YEORON_NOED__PAST_TOKENS", "5", "YEORON_NOED__PAST_TOKENS: there is no section 'noed'"),
-        ("YEORON_EXCHANGE__LOCATION", "grpc://h:1", "does not use exchange.location"),
     ],
 )
 def test_a_training_refuses_a_variable_by_name(
