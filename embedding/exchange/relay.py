@@ -37,6 +37,10 @@ class Aggregation(Protocol):
     """A way of adding pushes up on their way."""
 
     @staticmethod
+    def check_request(request: Any) -> None:
+        """ConfigError for what of a `TrainRequest` does not go with it."""
+
+    @staticmethod
     def running(
         server: str, config: ExchangeConfig, *, group: str, wait_s: float
     ) -> AbstractContextManager[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from embedding.kernel.registry import Need, Registry
 
@@ -61,17 +62,30 @@ class ModelTraits:
         return ""
 
 
+class CountedModel(Protocol):
+    """Types of rooms above are named in words."""
+
+    @staticmethod
+    def check_request(request: Any) -> None:
+        """ConfigError for what of a `TrainRequest` does not go with it."""
+
+    @staticmethod
+    def count(request: Any, store: Path, progress: Any, words: Any) -> Any:
+        """Publish a snapshot in the folder of a store; its `TrainResult`.
+
+        words  the thread that counts words
+        """
+
+
 MODELS: Registry[Callable[[ModelConfig], Trainer], ModelTraits] = Registry(
     "model", "yeoron.models", "embedding.models", "MODELS", lab=True
 )
 """Models that nodes train block by block: those built in, and those of other packages."""
 
-COUNT_MODELS: Registry[Callable[..., Any], ModelTraits] = Registry(
+COUNT_MODELS: Registry[type[CountedModel], ModelTraits] = Registry(
     "counted model", "yeoron.counted_models", "embedding.models", "COUNT_MODELS", lab=True
 )
-"""Models that are counted in one pass, by no node and no server: a function of a `TrainRequest`,
-the folder of the store, whom to tell of progress, and the thread that counts words. It publishes a
-snapshot and returns a `TrainResult`."""
+"""Models that are counted in one pass, by no node and no server."""
 
 COLUMN_MODEL = Need(
     "split columns", MODELS, "minibatches", "it is not learnt by one number an example"

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Push, Welcome
-from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, SnapshotRef, Window
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.config import ServerConfig, SyncConfig
@@ -140,6 +139,10 @@ class ServerGroups(Protocol):
         """The groups that follow the server of this state, none at first."""
 
     @staticmethod
+    def check_request(request: Any) -> None:
+        """ConfigError for what of a `TrainRequest` does not go with several groups."""
+
+    @staticmethod
     def trained(request: Any, leader: str) -> AbstractContextManager[Sequence[str]]:
         """Where each group's server of a training (`TrainRequest`) is reached, the leader's first,
         for the length of a `with` block. A process that dies is started again, at the same port.
@@ -161,16 +164,8 @@ GROUPS: Registry[type[ServerGroups], NoTraits] = Registry(
 """A server takes the first; the core has none, and then nothing can follow a server."""
 
 
-def check_groups(where: str) -> None:
-    """ConfigError, for what was set at `where`, if nothing is installed; loads nothing."""
-    if not GROUPS.names():
-        raise ConfigError(
-            f'{where}: nothing here makes server groups; pip install "yeoron[all]" brings it, '
-            "and one server is accepted."
-        )
-
-
 def needed_groups(where: str) -> type[ServerGroups]:
-    """How servers become groups here; ConfigError as `check_groups`."""
-    check_groups(where)
-    return GROUPS.get(GROUPS.names()[0])
+    """How servers become groups here; ConfigError, for what was set at `where`, if none is
+    installed.
+    """
+    return GROUPS.needed(f"{where}: nothing here makes server groups", "one server")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from operator import attrgetter
 from pathlib import Path
 
 import psutil
@@ -14,16 +13,9 @@ from embedding.exchange.relay import aggregation
 from embedding.exchange.sharding import sharding
 from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.traits import COUNT_MODELS, MODELS
-from embedding.server.compatibility import (
-    AGGREGATED_COMPRESSION,
-    AGGREGATED_POLICY,
-    SERVER_GROUPS,
-    SUMS_COMPRESSION,
-    SUMS_POLICY,
-)
-from embedding.server.config import check_pace
-from embedding.server.grouping import check_groups
+from embedding.models.traits import COUNT_MODELS
+from embedding.server.compatibility import SUMS_COMPRESSION, SUMS_POLICY
+from embedding.server.grouping import needed_groups
 from embedding.server.policies.traits import POLICIES
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
@@ -43,20 +35,6 @@ _MOST_WRONG = 0.1
 another encoding."""
 CGROUP = Path("/sys/fs/cgroup")
 
-OF_NODES = (
-    "nodes",
-    "epochs",
-    "server.shards",
-    "server.split",
-    "dated",
-    "state_dir",
-    "sync",
-    "exchange",
-    "topology",
-    "server.device",
-)
-"""Fields of a request that say how nodes train."""
-
 
 def refuse(where: str, *cases: tuple[bool, str, str, str]) -> None:
     """ConfigError for the first case that is so: (it is so, what does not go with it, why, what is
@@ -69,7 +47,7 @@ def refuse(where: str, *cases: tuple[bool, str, str, str]) -> None:
 def check_options(request: TrainRequest) -> None:
     """Raises ConfigError for options that do not go together or cannot work here."""
     if request.model.model in COUNT_MODELS:
-        check_baseline(request)
+        COUNT_MODELS.get(request.model.model).check_request(request)
     most = NODES_A_CORE * (os.cpu_count() or 1)
     if request.nodes > most:
         raise ConfigError(
@@ -96,20 +74,6 @@ def check_options(request: TrainRequest) -> None:
     if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
     _check_topology(request)
-
-
-def check_baseline(request: TrainRequest) -> None:
-    """Raises ConfigError for what has no meaning without nodes and a server."""
-    usual = TrainRequest(corpus=request.corpus)
-    for name in OF_NODES:
-        value = attrgetter(name)
-        if value(request) != value(usual):
-            raise ConfigError(
-                f"model {request.model.model}: it is counted in one pass, by no node and no "
-                f"server; leave out what sets {name}, or choose {' or '.join(MODELS)}."
-            )
-    growing, why = request.vocabulary == "growing", "its words are counted first"
-    refuse(f"model {request.model.model}", (growing, "vocabulary growing", why, "counted"))
 
 
 def _check_dated(request: TrainRequest) -> None:
@@ -148,10 +112,11 @@ def _check_rehearsal(request: TrainRequest) -> None:
 def _check_topology(request: TrainRequest) -> None:
     """Raises ConfigError for a topology that does not go with the other options."""
     topology, sync = request.topology, request.sync
-    _check_server_groups(request)
+    if topology.server_groups > 1:
+        needed_groups(f"server_groups {topology.server_groups}").check_request(request)
     if not topology.traits.sums:
         if topology.aggregators:
-            _check_aggregators(request)
+            aggregation().check_request(request)
         return
     where = f"topology {topology.kind}"
     if topology.aggregators:
@@ -167,20 +132,6 @@ def _check_topology(request: TrainRequest) -> None:
         _check_gpus(request.nodes)
 
 
-def _check_aggregators(request: TrainRequest) -> None:
-    aggregators, sync = request.topology.aggregators, request.sync
-    where = f"aggregators {aggregators}"
-    if aggregators > request.nodes:
-        raise ConfigError(
-            f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
-        )
-    aggregation()
-    AGGREGATED_POLICY.check(sync.policy, where)
-    mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
-    refuse(where, (mean, "combine mean", why, "sum"))
-    AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
-
-
 def _check_gpus(nodes: int) -> None:
     found = gpus()
     if found < nodes:
@@ -188,43 +139,6 @@ def _check_gpus(nodes: int) -> None:
             f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; sockets "
             "or auto is accepted."
         )
-
-
-def _check_server_groups(request: TrainRequest) -> None:
-    """Raises ConfigError for what does not go with several server groups."""
-    topology, groups = request.topology, request.topology.server_groups
-    if groups == 1:
-        return
-    where = f"server_groups {groups}"
-    check_groups(where)
-    if groups > request.nodes:
-        raise ConfigError(
-            f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
-            "so many groups are accepted."
-        )
-    refuse(
-        where,
-        (
-            topology.traits.sums,
-            f"topology {topology.kind}",
-            "nodes push to the server of their group, and sums go past it",
-            "topology ps",
-        ),
-        (
-            topology.aggregators > 0,
-            f"aggregators {topology.aggregators}",
-            "an aggregator brings what it adds up to one server",
-            "groups 0",
-        ),
-        (
-            request.server.split != "rows",
-            f"split {request.server.split}",
-            "groups tell each other how far whole rows have moved, and no shard has one",
-            "split rows, with any number of shards,",
-        ),
-    )
-    SERVER_GROUPS.check(request.sync.policy, where)
-    check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)
 
 
 def check_corpus(request: TrainRequest) -> CorpusSurvey:

@@ -160,8 +160,8 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
         counting(request, None if resume is None else resume.total) as count,
     ):
         if isinstance(count, CountingThread) and counted_only:
-            count_corpus = COUNT_MODELS.get(request.model.model)
-            result: TrainResult = count_corpus(request, store, progress, count)
+            model = COUNT_MODELS.get(request.model.model)
+            result: TrainResult = model.count(request, store, progress, count)
         else:
             from embedding.training.running import train
 

@@ -34,6 +34,7 @@ from embedding.kernel.stopping import stop_on_signals
 from embedding.worker.lifetime import end_process, end_with_parent
 from embedding.worker.process.forking import adopt, current_environment, processes
 from yeoron_lab.aggregating.relay import AggregatorLine
+from yeoron_lab.requests import check_aggregators
 
 if TYPE_CHECKING:
     from embedding.server.state import ServerState
@@ -356,6 +357,7 @@ def aggregate_forever(
 class Aggregators:
     """See Aggregation."""
 
+    check_request = staticmethod(check_aggregators)
     running = staticmethod(running_aggregator)
     line = staticmethod(AggregatorLine)
 

@@ -39,11 +39,11 @@ from embedding.worker.learning.ticks import hash_seed
 from embedding.worker.lifetime import peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_lab.counts.sppmi import CountModel
+from yeoron_lab.requests import check_baseline
 
 NAME = "baseline"
 
 
-@COUNT_MODELS.register("sppmi", ModelTraits())
 def count_baseline(
     request: TrainRequest, store: Path, progress: Progress, count: CountingThread
 ) -> TrainResult:
@@ -187,3 +187,11 @@ def _publish(
         },
     )
     return SnapshotStore(store).publish(data)
+
+
+@COUNT_MODELS.register("sppmi", ModelTraits())
+class CountedOnce:
+    """See CountedModel."""
+
+    check_request = staticmethod(check_baseline)
+    count = staticmethod(count_baseline)

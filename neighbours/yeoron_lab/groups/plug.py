@@ -17,6 +17,7 @@ from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
 from yeoron_lab.groups.shardedreplica import ShardedReplica
+from yeoron_lab.requests import check_server_groups
 from yeoron_lab.shards.rows import ShardedRows
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class ReplicatedServers:
     @staticmethod
     def followers(state: ServerState) -> LedGroups:
         return LedGroups(state)
+
+    check_request = staticmethod(check_server_groups)
 
     @staticmethod
     def trained(request: TrainRequest, leader: str) -> AbstractContextManager[list[str]]:

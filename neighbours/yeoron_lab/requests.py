@@ -1,0 +1,101 @@
+"""What of a training does not go with mechanisms of the laboratory, each refused in a sentence."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from embedding.kernel.errors import ConfigError
+from embedding.models.traits import MODELS
+from embedding.server.compatibility import (
+    AGGREGATED_COMPRESSION,
+    AGGREGATED_POLICY,
+    SERVER_GROUPS,
+)
+from embedding.server.config import check_pace
+
+if TYPE_CHECKING:  # a training checks its request while torch is imported
+    from embedding.training.request import TrainRequest
+
+OF_NODES = (
+    "nodes",
+    "epochs",
+    "server.shards",
+    "server.split",
+    "dated",
+    "state_dir",
+    "sync",
+    "exchange",
+    "topology",
+    "server.device",
+)
+"""Fields of a request that say how nodes train."""
+
+
+def check_baseline(request: TrainRequest) -> None:
+    """Raises ConfigError for what has no meaning without nodes and a server."""
+    from embedding.training.checks import refuse
+    from embedding.training.request import TrainRequest
+
+    usual = TrainRequest(corpus=request.corpus)
+    for name in OF_NODES:
+        value = attrgetter(name)
+        if value(request) != value(usual):
+            raise ConfigError(
+                f"model {request.model.model}: it is counted in one pass, by no node and no "
+                f"server; leave out what sets {name}, or choose {' or '.join(MODELS)}."
+            )
+    growing, why = request.vocabulary == "growing", "its words are counted first"
+    refuse(f"model {request.model.model}", (growing, "vocabulary growing", why, "counted"))
+
+
+def check_aggregators(request: TrainRequest) -> None:
+    """Raises ConfigError for what does not go with aggregators."""
+    from embedding.training.checks import refuse
+
+    aggregators, sync = request.topology.aggregators, request.sync
+    where = f"aggregators {aggregators}"
+    if aggregators > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
+        )
+    AGGREGATED_POLICY.check(sync.policy, where)
+    mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
+    refuse(where, (mean, "combine mean", why, "sum"))
+    AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
+
+
+def check_server_groups(request: TrainRequest) -> None:
+    """Raises ConfigError for what does not go with several server groups."""
+    from embedding.training.checks import refuse
+
+    topology, groups = request.topology, request.topology.server_groups
+    where = f"server_groups {groups}"
+    if groups > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
+            "so many groups are accepted."
+        )
+    refuse(
+        where,
+        (
+            topology.traits.sums,
+            f"topology {topology.kind}",
+            "nodes push to the server of their group, and sums go past it",
+            "topology ps",
+        ),
+        (
+            topology.aggregators > 0,
+            f"aggregators {topology.aggregators}",
+            "an aggregator brings what it adds up to one server",
+            "groups 0",
+        ),
+        (
+            request.server.split != "rows",
+            f"split {request.server.split}",
+            "groups tell each other how far whole rows have moved, and no shard has one",
+            "split rows, with any number of shards,",
+        ),
+    )
+    SERVER_GROUPS.check(request.sync.policy, where)
+    check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)
