@@ -1,4 +1,7 @@
-"""Questions about a store: words, windows, sources, positions, maps. Answers are kept a while."""
+"""Questions about a store: words, windows, sources, positions, maps. Answers are kept a while.
+
+What compares windows is imported where it is needed, as in `reader.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedding.ask.config import AskConfig
 from embedding.ask.reader import LaterError, Reader, waited
@@ -14,16 +17,17 @@ from embedding.kernel.errors import InputError, SnapshotError
 from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.beside import Beside, UsualContexts, beside
-from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
-from embedding.trends.contrast import Disagreement, SourceContrast, disagreement, source_contrast
 from embedding.trends.evidence import NearWords, window_neighbours
 from embedding.trends.findings import WordChange, word_change
-from embedding.trends.history import Together, WordHistory, together
 from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments, story_documents
+
+if TYPE_CHECKING:
+    from embedding.trends.contrast import Disagreement, SourceContrast
+    from embedding.trends.history import Together, WordHistory
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -112,6 +116,8 @@ class Answers:
         )
 
     def together(self, first: str, second: str) -> tuple[Together, ...]:
+        from embedding.trends.history import together
+
         return self._kept(
             ("together", first, second, self._latest()),
             lambda: together(self.reader, first, second, self._trends),
@@ -167,6 +173,8 @@ class Answers:
         self, first: str, second: str | None, id: str, wait_s: float | None
     ) -> SourceContrast:
         """second: a source, or None for all others together."""
+        from embedding.trends.contrast import source_contrast
+
         return self._later(
             ("contrast", first, second, id),
             lambda: source_contrast(self.reader, first, second, self._trends, id=id),
@@ -174,6 +182,8 @@ class Answers:
         )
 
     def disagreement(self, id: str, wait_s: float) -> Disagreement:
+        from embedding.trends.contrast import disagreement
+
         return self._later(
             ("disagreement", id), lambda: disagreement(self.reader, self._trends, id=id), wait_s
         )
@@ -200,6 +210,8 @@ class Answers:
         return word_change(word, reports)
 
     def between(self, before: str, after: str, wait_s: float | None) -> TrendReport:
+        from embedding.trends.between import build_between
+
         return self._later(
             ("between", before, after),
             lambda: build_between(self.reader, before, after, self._trends),

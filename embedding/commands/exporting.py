@@ -21,7 +21,6 @@ from embedding.commands.store_options import EvidenceOption, SnapshotStoreOption
 
 if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
-    from embedding.trends.rows import TrendReport
 
 
 _TABLES = ("parquet", "csv", "jsonld")
@@ -86,8 +85,7 @@ def export(
     elif what == "neighbours":
         write_whole(path, _graph(open_snapshot(window, snapshots), chosen, words, nearest))
     else:
-        report, evidence = _report(window, snapshots)
-        write_whole(path, _table(report, what, chosen, evidence))
+        write_whole(path, _table(what, chosen, window, snapshots))
 
 
 def _format(what: str, asked: str | None, out: Path | None) -> str:
@@ -126,45 +124,25 @@ def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFi
     return partial(WRITERS[format], edges_table(graph))
 
 
-def _table(report: TrendReport, what: str, format: str, evidence: Path | None) -> WriteFile:
+def _table(what: str, format: str, window: str, snapshots: Path | None) -> WriteFile:
+    """window: of the store, or the folder of a store."""
+    from embedding.ask.answers import Answers
+    from embedding.commands.trend_reports import report_of
     from embedding.trends.export import WRITERS, findings_table, scores_table, write_jsonld
 
-    addresses = partial(_addresses, report, evidence)
+    if snapshots is None and window != "latest" and Path(window).is_dir():
+        window, snapshots = "latest", Path(window)
+    answers = Answers(page_of(settings_of(snapshots), snapshots, None), whole=True)
+    report = report_of(answers.reader, window, scores=True)
+    shown = report.snapshot
+
+    def addresses(word: str) -> list[str]:
+        return [one.url for one in answers.evidence(word, shown.start, shown.end, _ADDRESSES)]
+
     table = findings_table(report, addresses) if what == "findings" else scores_table(report)
     if format == "jsonld":
         return partial(write_jsonld, table, report, what)
     return partial(WRITERS[format], table)
-
-
-def _addresses(report: TrendReport, evidence: Path | None, word: str) -> list[str]:
-    """Addresses of documents of the window that hold a word; none where none are kept."""
-    from datetime import datetime
-
-    from embedding.snapshots.evidence import EvidenceStore
-
-    if evidence is None:
-        return []
-    window = report.snapshot
-    start, end = datetime.fromisoformat(window.start), datetime.fromisoformat(window.end)
-    found = EvidenceStore(evidence).find(word, start, end, _ADDRESSES)
-    return [one.url for one in found if one.url.startswith(("http://", "https://"))]
-
-
-def _report(window: str, snapshots: Path | None) -> tuple[TrendReport, Path | None]:
-    """The report of a window with the figures of its words, and where its addresses are.
-
-    window  of the store, or the folder of a store
-    """
-    from embedding.ask.reader import Reader
-    from embedding.commands.trend_reports import report_of
-
-    if snapshots is None and window != "latest" and Path(window).is_dir():
-        window, snapshots = "latest", Path(window)
-    chosen = settings_of(snapshots)
-    # Addresses of the settings belong to the snapshots of the settings.
-    evidence = chosen.paths.evidence if snapshots is None else None
-    reader = Reader(page_of(chosen, snapshots, None), whole=True)
-    return report_of(reader, window, scores=True), evidence
 
 
 def report(

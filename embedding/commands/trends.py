@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,9 +29,7 @@ from embedding.kernel.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from embedding.ask.answers import Answers
     from embedding.ask.config import AxisConfig
-    from embedding.ask.reader import Reader
     from embedding.settings import Settings
-    from embedding.snapshots.evidence import EvidenceStore
     from embedding.trends.axis import AxisHistory
     from embedding.trends.rows import TrendReport
     from embedding.trends.scoretable import WordScores
@@ -74,11 +72,7 @@ class AskedStore:
     def settings(self) -> Settings:
         return settings_of(self.snapshots)
 
-    def reader(self) -> Reader:
-        from embedding.ask.reader import Reader
-
-        return Reader(page_of(self.settings, self.snapshots, None), whole=True)
-
+    @cached_property
     def answers(self) -> Answers:
         from embedding.ask.answers import Answers
 
@@ -139,16 +133,37 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
 
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
-    from embedding.snapshots.evidence import EvidenceStore
+    from embedding.trends.plain import to_plain
+    from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import story_lines
 
-    # Addresses of the settings' folder belong to the snapshots of the settings.
-    here = asked.snapshots is None
-    evidence = EvidenceStore(asked.settings.paths.evidence) if here else None
-    reader = asked.reader()
-    report = report_of(reader, asked.id)
+    report = report_of(asked.answers.reader, asked.id)
     refuse_nothing(report)
-    last = partial(_last, reader, asked, report, "stories")
-    print_stories(report, evidence, limit, as_json=as_json, last=last)
+    every = report.stories if as_json else report.significant_stories()
+    chosen = every[:limit]
+    seen = [asked.answers.story_documents(one, report) for one in chosen]
+    if as_json:
+        rows = [{**to_plain(one), **_plain(where)} for one, where in zip(chosen, seen, strict=True)]
+        head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
+        sys.stdout.write(to_json({**head, "notes": report.notes, "stories": rows}))
+        return
+    before = report.compared_with.label if report.compared_with else "nothing"
+    console.print(f"stories · {report.snapshot.label} against {before}", style="bold")
+    for note in report.notes:
+        console.print(escape(note.text), soft_wrap=True)
+    if not chosen:
+        console.print("Nothing stands out: no change is larger than chance alone could give.")
+        if sentence := _last(asked, report, "stories"):
+            print_line(sentence)
+    for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):
+        title, *lines = story_lines(one, where)
+        console.print()
+        print_line(f"{at}. {title}", "bold")
+        for line in lines:
+            print_line(line)
+    rest = len(every) - len(chosen)
+    if rest > 0:
+        console.print(f"{rest:,} more: --limit {limit + rest}")
 
 
 def moved(
@@ -169,9 +184,12 @@ def moved(
     if not (every or between):
         _print_window(asked, "moved", limit, form)
         return
-    report = _scored(asked, between)[0]
+    report = _scored(asked, between)
     if every:
-        print_all(report, form)
+        from embedding.trends.scoretable import COLUMNS
+
+        refuse_nothing(report)
+        _write(report, COLUMNS, scores_in(report).rows(), form)
     else:
         _print(report, "moved", limit, form)
 
@@ -190,8 +208,24 @@ def score(
     Examples: `yeoron trends score --words words.txt` ·
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
-    report, named, reasons = named_report(asked, words, between)
-    print_named(report, named, reasons, form)
+    from embedding.trends.between import TwoSnapshots
+    from embedding.trends.material import Snapshots, gather
+    from embedding.trends.scores import why_not
+    from embedding.trends.scoretable import COLUMNS
+
+    named, report = read_words(words), _scored(asked, between)
+    refuse_nothing(report)
+    known, reader = scores_in(report).of(named), asked.answers.reader
+    source: Snapshots = reader
+    if report.compared_with is not None:
+        source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
+    unknown = [word for word in named if word not in known]
+    reasons = why_not(unknown, gather(source, report.snapshot.id), asked.settings.trends)
+    empty = dict.fromkeys(COLUMNS)
+    rows = [
+        {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in named
+    ]
+    _write(report, (*COLUMNS, REASON), rows, form)
 
 
 def ranking_command(name: str, about: str) -> Callable[..., None]:
@@ -226,7 +260,7 @@ def axis(
     `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
     """
     axes = axes_asked(asked.settings.web.axes, name, positive, negative)
-    answers = asked.answers()
+    answers = asked.answers
     snapshot = answers.reader.open(asked.id)
     followed = follow(answers, word, axes, snapshot.id)
     if not any(one and one.points for _, one, _ in followed) and word not in snapshot:
@@ -252,7 +286,7 @@ def contrast(
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import contrast_csv, contrast_table, fitted
 
-    answers = asked.answers()
+    answers = asked.answers
     with console.status("Comparing sources …"):
         contrasted = answers.contrast(first, second, answers.reader.named(asked.id), None)
     if form.is_table:
@@ -269,7 +303,7 @@ def bias(asked: AskedWindow, form: AnswerForm) -> None:
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import bias_csv, bias_table, weights_setting
 
-    answers = asked.answers()
+    answers = asked.answers
     measured = answers.bias(answers.reader.named(asked.id))
     if not form.is_table:
         sys.stdout.write(to_json(measured) if form.as_json else bias_csv(measured))
@@ -294,7 +328,7 @@ def report(
     from embedding.trends.report import build_report
     from embedding.trends.storage import save
 
-    folder, reader = out or asked.settings.paths.trends, asked.reader()
+    folder, reader = out or asked.settings.paths.trends, asked.answers.reader
     written = []
     # An empty store says so when it is asked for its latest.
     for one in (every and [ref.id for ref in reader.list()]) or [reader.named(asked.id)]:
@@ -318,7 +352,7 @@ def word(
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import fitted, word_csv, word_table
 
-    answers = asked.answers()
+    answers = asked.answers
     history = answers.word(word)
     if not form.is_table:
         sys.stdout.write(to_json(history) if form.as_json else word_csv(history))
@@ -330,19 +364,18 @@ def word(
 
 def _print_window(asked: AskedWindow, name: str, limit: int, form: AnswerForm) -> None:
     """A ranking of a window; below that of a quiet one which window had a finding last."""
-    reader = asked.reader()
-    report = report_of(reader, asked.id)
+    report = report_of(asked.answers.reader, asked.id)
     _print(report, name, limit, form)
-    if form.is_table and (sentence := _last(reader, asked, report, name)):
+    if form.is_table and (sentence := _last(asked, report, name)):
         print_line(sentence)
 
 
-def _last(reader: Reader, asked: AskedWindow, report: TrendReport, name: str) -> str:
+def _last(asked: AskedWindow, report: TrendReport, name: str) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
     if asked.id != "latest":
         return ""
     with console.status("Looking for the last window with a finding …"):
-        return last_found(report, name, asked.snapshots, reader)
+        return last_found(report, name, asked.snapshots, asked.answers.reader)
 
 
 def _print(report: TrendReport, name: str, limit: int, form: AnswerForm) -> None:
@@ -368,61 +401,16 @@ def _print(report: TrendReport, name: str, limit: int, form: AnswerForm) -> None
             print_line(sentence)
 
 
-def _scored(asked: AskedWindow, windows: tuple[str, str] | None) -> tuple[TrendReport, Reader]:
-    """A report with the figures of all words, and what it was read by."""
+def _scored(asked: AskedWindow, windows: tuple[str, str] | None) -> TrendReport:
+    """A report with the figures of all words."""
     if windows and asked.id != "latest":
         raise ConfigError(
             f"--id {asked.id}: not accepted with --between, which names both windows."
         )
-    reader = asked.reader()
+    reader = asked.answers.reader
     if windows:
-        return report_between(reader, windows, asked.settings.trends), reader
-    return report_of(reader, asked.id, scores=True), reader
-
-
-def print_stories(
-    report: TrendReport,
-    evidence: EvidenceStore | None,
-    limit: int,
-    *,
-    as_json: bool,
-    last: Callable[[], str] = str,
-) -> None:
-    """All stories as JSON, or the significant ones as text.
-
-    evidence  addresses of documents; None where the snapshots are of another place
-    last      which window had a story last: a sentence for where there is none
-    """
-    from embedding.trends.plain import to_plain
-    from embedding.trends.stories import story_documents
-    from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import story_lines
-
-    every = report.stories if as_json else report.significant_stories()
-    chosen = every[:limit]
-    seen = [story_documents(one, report, evidence) for one in chosen]
-    if as_json:
-        rows = [{**to_plain(one), **_plain(where)} for one, where in zip(chosen, seen, strict=True)]
-        head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
-        sys.stdout.write(to_json({**head, "notes": report.notes, "stories": rows}))
-        return
-    before = report.compared_with.label if report.compared_with else "nothing"
-    console.print(f"stories · {report.snapshot.label} against {before}", style="bold")
-    for note in report.notes:
-        console.print(escape(note.text), soft_wrap=True)
-    if not chosen:
-        console.print("Nothing stands out: no change is larger than chance alone could give.")
-        if sentence := last():
-            print_line(sentence)
-    for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):
-        title, *lines = story_lines(one, where)
-        console.print()
-        print_line(f"{at}. {title}", "bold")
-        for line in lines:
-            print_line(line)
-    rest = len(every) - len(chosen)
-    if rest > 0:
-        console.print(f"{rest:,} more: --limit {limit + rest}")
+        return report_between(reader, windows, asked.settings.trends)
+    return report_of(reader, asked.id, scores=True)
 
 
 def _plain(where: StoryDocuments | None) -> dict[str, Any]:
@@ -438,31 +426,6 @@ def _plain(where: StoryDocuments | None) -> dict[str, Any]:
 
 REASON = "reason"
 _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
-
-
-def print_all(report: TrendReport, form: AnswerForm) -> None:
-    """Every word that was compared, a line each, surest first."""
-    from embedding.trends.scoretable import COLUMNS
-
-    refuse_nothing(report)
-    _write(report, COLUMNS, scores_in(report).rows(), form)
-
-
-def print_named(
-    report: TrendReport, words: Sequence[str], reasons: Mapping[str, str], form: AnswerForm
-) -> None:
-    """The named words in their order; one that was not compared has a reason in place of figures.
-
-    reasons  of each word that was not compared
-    """
-    from embedding.trends.scoretable import COLUMNS
-
-    known = scores_in(report).of(words)
-    empty = dict.fromkeys(COLUMNS)
-    rows = [
-        {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in words
-    ]
-    _write(report, (*COLUMNS, REASON), rows, form)
 
 
 def scores_in(report: TrendReport) -> WordScores:
@@ -517,26 +480,6 @@ def _line(row: Mapping[str, Any]) -> str:
         counts=f"{row['count_before']:,} → {row['count']:,}",
         word=row["word"] + (" *" if row["significant"] else ""),
     )
-
-
-def named_report(
-    asked: AskedWindow, path: Path, windows: tuple[str, str] | None
-) -> tuple[TrendReport, list[str], dict[str, str]]:
-    """The report, the words of the file, and why those that were not compared were not."""
-    from embedding.trends.between import TwoSnapshots
-    from embedding.trends.material import Snapshots, gather
-    from embedding.trends.scores import why_not
-
-    words = read_words(path)
-    report, reader = _scored(asked, windows)
-    refuse_nothing(report)
-    known = scores_in(report).of(words)
-    unknown = [word for word in words if word not in known]
-    source: Snapshots = reader
-    if report.compared_with is not None:
-        source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
-    reasons = why_not(unknown, gather(source, report.snapshot.id), asked.settings.trends)
-    return report, words, reasons
 
 
 Pole = tuple[str, ...]

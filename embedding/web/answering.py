@@ -12,7 +12,7 @@ from embedding.ask.answers import Answers
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.contrast import SourceContrast
-from embedding.trends.findings import WordChange, findings_of
+from embedding.trends.findings import findings_of
 from embedding.trends.history import Together, WordHistory
 from embedding.trends.material import figures
 from embedding.trends.rows import (
@@ -207,7 +207,6 @@ class ProgramAnswers:
         return self._answers.report(window, API_WAIT_S)
 
     def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
-        """What happened in a window."""
         report = self.report(window)
         rows = tuple(self._story(one, report, to) for one in report.stories[:limit])
         return StoriesAnswer(report.snapshot, report.compared_with, report.notes, rows)
@@ -239,13 +238,9 @@ class ProgramAnswers:
             found.append(WindowAnswer(about, known, to.paths.window(ref.id)))
         return WindowsAnswer(tuple(found))
 
-    def word(self, word: str) -> WordHistory:
-        """A word through all windows; InputError with the nearest spellings for an unknown one."""
-        return self._answers.word(word)
-
     def compare(self, first: str, second: str, to: Reading) -> CompareAnswer:
         """Two words through all windows."""
-        words = (self.word(first), self.word(second))
+        words = (self._answers.word(first), self._answers.word(second))
         nearness = self._answers.together(first, second)
         return CompareAnswer(words, nearness, to.paths.compare(first, second))
 
@@ -264,13 +259,6 @@ class ProgramAnswers:
                 raise InputError(f"source {name[:80]!r}: the window has none; there are {sources}.")
         found = self._answers.contrast(first, second, known.id, API_WAIT_S)
         return replace(found, rows=found.rows[:limit])
-
-    def between(self, then: str, now: str) -> TrendReport:
-        ids = (self._reader.open(then).id, self._reader.open(now).id)
-        return self._answers.between(*ids, API_WAIT_S)
-
-    def change(self, word: str) -> WordChange:
-        return self._answers.change(word, API_WAIT_S)
 
     def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:
         """Documents of a window that hold a word."""

@@ -22,6 +22,7 @@ from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, ROLES
 from embedding.web.answering import (
+    API_WAIT_S,
     CompareAnswer,
     ErrorAnswer,
     EvidenceAnswer,
@@ -247,7 +248,8 @@ def comparing_routes(
     @routes.get("/between", summary="Any two windows")
     def between(then: FirstQuery, now: SecondQuery) -> Response:
         """The report of a window against any earlier one, which need not be its neighbour."""
-        return as_text(storage.dumps(site.programs.between(then, now)))
+        ids = (site.reader.open(then).id, site.reader.open(now).id)
+        return as_text(storage.dumps(site.answers.between(*ids, API_WAIT_S)))
 
     @routes.get("/sources", summary="The sources of a window", responses=answers(SourcesAnswer))
     def sources(id: IdQuery = LATEST) -> Response:
@@ -290,7 +292,7 @@ def comparing_routes(
     @routes.get("/since", summary="When a word changed")
     def since(request: Request, w: WordQuery) -> Response:
         """The window since which a word is used differently, if one stands out."""
-        found = site.programs.change(w)
+        found = site.answers.change(w, API_WAIT_S)
         text, about = change_sentences(found, site.words(request))
         return as_answer({**to_plain(found), "text": text, "about": about})
 

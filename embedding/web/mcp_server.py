@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -18,7 +18,7 @@ from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
-from embedding.web.answering import ProgramAnswers, Reading
+from embedding.web.answering import API_WAIT_S, ProgramAnswers, Reading
 from embedding.web.config import WebConfig
 from embedding.web.findings import change_sentences, sureness, use_sentences
 from embedding.web.links import PagePaths
@@ -54,8 +54,7 @@ class WordTools:
         Each story says in sentences what happened and how sure that is (`said`), with figures, days
         and addresses of documents. Those that are not `significant` may be chance.
         """
-        with _in_a_sentence():
-            return {**to_plain(self._programs.stories(window, limit, self._reading()))}
+        return {**to_plain(self._programs.stories(window, limit, self._reading()))}
 
     def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """Words whose meaning changed since the window before, surest first.
@@ -63,32 +62,30 @@ class WordTools:
         Each has sentences, the words it was used like before and now, who wrote it, and addresses
         of documents. Rows that are not `significant` may be chance.
         """
-        with _in_a_sentence():
-            report = self._programs.report(window)
-            found = self._programs.findings("moved", window, limit, self._reading())
-            head = {
-                "snapshot": report.snapshot,
-                "compared_with": report.compared_with,
-                "notes": report.notes,
-                "words_compared": report.compared("moved"),
-            }
-            rows = [{**to_plain(one), **self._documents(one.word, window)} for one in found]
-            return {**to_plain(head), "rows": rows}
+        report = self._programs.report(window)
+        found = self._programs.findings("moved", window, limit, self._reading())
+        head = {
+            "snapshot": report.snapshot,
+            "compared_with": report.compared_with,
+            "notes": report.notes,
+            "words_compared": report.compared("moved"),
+        }
+        rows = [{**to_plain(one), **self._documents(one.word, window)} for one in found]
+        return {**to_plain(head), "rows": rows}
 
     def word(self, word: Annotated[str, Field(description="The word.")]) -> dict[str, Any]:
         """One word over time: documents and sources that use it, its neighbours, since when it is
         used differently and how clear that is, and addresses of documents of the latest window.
         """
-        with _in_a_sentence():
-            history = self._programs.word(word)
-            change = self._programs.change(word)
-            said = " ".join(change_sentences(change, self._reading().t)).strip()
-            return {
-                "changed": {**to_plain(change), "said": said},
-                **_shown(history),
-                **self._documents(word, history.points[-1].label),
-                "page": self._paths.word(word),
-            }
+        history = self._answers.word(word)
+        change = self._answers.change(word, API_WAIT_S)
+        said = " ".join(change_sentences(change, self._reading().t)).strip()
+        return {
+            "changed": {**to_plain(change), "said": said},
+            **_shown(history),
+            **self._documents(word, history.points[-1].label),
+            "page": self._paths.word(word),
+        }
 
     def compare(
         self,
@@ -98,14 +95,13 @@ class WordTools:
         """Two words over time: how often each is used, and how near they stand in each window
         (cosine: 1 is the same use, 0 is none in common).
         """
-        with _in_a_sentence():
-            found = self._programs.compare(first, second, self._reading())
-            words = [
-                {**_shown(one), **self._documents(one.word, one.points[-1].label)}
-                for one in found.words
-            ]
-            nearness = to_plain(found.nearness)[-WINDOWS_SHOWN:]
-            return {"words": words, "nearness": nearness, "page": found.page}
+        found = self._programs.compare(first, second, self._reading())
+        words = [
+            {**_shown(one), **self._documents(one.word, one.points[-1].label)}
+            for one in found.words
+        ]
+        nearness = to_plain(found.nearness)[-WINDOWS_SHOWN:]
+        return {"words": words, "nearness": nearness, "page": found.page}
 
     def sources(
         self,
@@ -117,35 +113,33 @@ class WordTools:
         """The sources of a window and what each brought; with two of them the words that they use
         differently, surest first, in sentences and with addresses of documents.
         """
-        with _in_a_sentence():
-            answer = to_plain(self._programs.sources(window))
-            if bool(first) != bool(second):
-                raise ToolError("name two sources, or none.")
-            if not first:
-                return {**answer}
-            t = self._reading().t
-            found = self._programs.contrast(first, second, window, limit)
-            rows = [
-                {
-                    **to_plain(row),
-                    "said": [
-                        *use_sentences(row, first, second, t),
-                        sureness(row.q, t, significant=row.significant),
-                    ],
-                    **self._documents(row.word, window),
-                }
-                for row in found.rows
-            ]
-            return {**answer, "words_compared": found.compared, "rows": rows}
+        answer = to_plain(self._programs.sources(window))
+        if bool(first) != bool(second):
+            raise ToolError("name two sources, or none.")
+        if not first:
+            return {**answer}
+        t = self._reading().t
+        found = self._programs.contrast(first, second, window, limit)
+        rows = [
+            {
+                **to_plain(row),
+                "said": [
+                    *use_sentences(row, first, second, t),
+                    sureness(row.q, t, significant=row.significant),
+                ],
+                **self._documents(row.word, window),
+            }
+            for row in found.rows
+        ]
+        return {**answer, "words_compared": found.compared, "rows": rows}
 
     def server(self) -> MCPServer:
-        """The server with these tools."""
         server = MCPServer(
             "yeoron", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
         )
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         for tool in (self.stories, self.moved, self.word, self.compare, self.sources):
-            server.add_tool(tool, annotations=reads)
+            server.add_tool(_in_a_sentence(tool), annotations=reads)
         return server
 
     def _reading(self) -> Reading:
@@ -163,12 +157,16 @@ def _shown(history: WordHistory) -> dict[str, Any]:
     return {"word": history.word, "windows": points, "notes": to_plain(history.notes)}
 
 
-@contextmanager
-def _in_a_sentence() -> Iterator[None]:
+def _in_a_sentence(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """What cannot be answered is the tool's failure, with the sentence that says why."""
-    try:
-        yield
-    except YeoronError as error:
-        raise ToolError(str(error)) from error
-    except LaterError as error:
-        raise ToolError("the answer is being computed: ask again.") from error
+
+    @wraps(tool)
+    def answered(*args: Any, **values: Any) -> dict[str, Any]:
+        try:
+            return tool(*args, **values)
+        except YeoronError as error:
+            raise ToolError(str(error)) from error
+        except LaterError as error:
+            raise ToolError("the answer is being computed: ask again.") from error
+
+    return answered

@@ -82,11 +82,10 @@ async def test_an_assistant_finds_what_was_planted(config, tmp_path):
 
 
 def test_without_snapshots_there_is_a_sentence(config, tmp_path):
-    from mcp.server.mcpserver.exceptions import ToolError
-
+    from embedding.kernel.errors import SnapshotError
     from embedding.web.mcp_server import WordTools
 
     (tmp_path / "none").mkdir()
     empty = config.model_copy(update={"snapshots": str(tmp_path / "none"), "reports": None})
-    with pytest.raises(ToolError, match="it holds no snapshot yet"):
+    with pytest.raises(SnapshotError, match="it holds no snapshot yet"):
         WordTools(empty, PAGE).stories()
