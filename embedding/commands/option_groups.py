@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Command = Callable[..., None]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 @dataclass(frozen=True)
@@ -48,36 +49,6 @@ class SettingOption:
         return Annotated[kind, typer.Option(*flags, help=about, min=self.least)]
 
 
-def with_settings(options: Mapping[str, SettingOption]) -> Callable[[Command], Command]:
-    """The command that typer reads: the parameters of a function, and `options` in place of its
-    parameter `given`, which holds what the command line says of them, by name.
-    """
-
-    def read(function: Command) -> Command:
-        hints = get_type_hints(function, include_extras=True)
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        own = [
-            parameter.replace(annotation=hints[name], kind=keyword)
-            for name, parameter in inspect.signature(function).parameters.items()
-            if name != "given"
-        ]
-        settings = [
-            inspect.Parameter(
-                name, keyword, default=False if one.kind is bool else None, annotation=one.parameter
-            )
-            for name, one in options.items()
-        ]
-
-        def command(**values: Any) -> None:
-            given = {name: values.pop(name) for name in options}
-            said = {k: v for k, v in given.items() if v is not None and v is not False and v != []}
-            function(**values, given=said)
-
-        return _as_read(command, function, [*own, *settings])
-
-    return read
-
-
 def by_section(
     given: Mapping[str, Any], options: Mapping[str, SettingOption]
 ) -> dict[str, dict[str, Any]]:
@@ -90,51 +61,72 @@ def by_section(
     return found
 
 
-def grouped(function: Command) -> Command:
-    """The command that typer reads: each parameter whose type is a dataclass becomes its fields.
+@dataclass(frozen=True)
+class _Group:
+    """Options that a command takes together, and what is made of their values, by name."""
 
-    Fields are annotated as typer's parameters are (`Annotated[int, typer.Option(help=…)]`). The
-    function is called with the groups made of what was given. Raises TypeError where two groups
-    have an option of the same name.
+    options: list[inspect.Parameter]
+    made: Callable[[dict[str, Any]], Any]
+
+
+def grouped(function: Command, settings: Mapping[str, SettingOption] | None = None) -> Command:
+    """The command that typer reads: each parameter whose type is a dataclass becomes its fields,
+    and the parameter `given` what the command line says of `settings`, by name.
+
+    Fields are annotated as typer's parameters are (`Annotated[int, typer.Option(help=…)]`). Raises
+    TypeError where two groups have an option of the same name.
     """
     hints = get_type_hints(function, include_extras=True)
-    own = inspect.signature(function).parameters
-    groups = {name: hints[name] for name in own if is_dataclass(hints[name])}
+    groups: dict[str, _Group] = {}
     options: dict[str, inspect.Parameter] = {}
-    for name, parameter in own.items():
-        found = [parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)]
-        for option in _options(groups[name]) if name in groups else found:
+    for name, parameter in inspect.signature(function).parameters.items():
+        found = [parameter.replace(annotation=hints[name], kind=_KEYWORD)]
+        if name == "given" and settings is not None:
+            groups[name] = _of_settings(settings)
+        elif is_dataclass(hints[name]):
+            groups[name] = _of_fields(hints[name])
+        for option in groups[name].options if name in groups else found:
             if option.name in options:
                 raise TypeError(f"{function.__name__}: {option.name} is in two groups of options")
             options[option.name] = option
 
-    def command(**given: Any) -> None:
-        values = {name: given[name] for name in own if name not in groups}
+    def command(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field.name: given[field.name] for field in fields(group)})
+            own = {option.name: values.pop(option.name) for option in group.options}
+            values[name] = group.made(own)
         function(**values)
 
-    return _as_read(command, function, list(options.values()))
-
-
-def _as_read(command: Command, function: Command, parameters: list[inspect.Parameter]) -> Command:
     command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {name: one.annotation for name, one in options.items()}
+    command.__signature__ = inspect.Signature([*options.values()])  # type: ignore[attr-defined]
     return command
 
 
-def _options(group: type) -> list[inspect.Parameter]:
+def _of_settings(settings: Mapping[str, SettingOption]) -> _Group:
+    options = [
+        inspect.Parameter(
+            name, _KEYWORD, default=False if one.kind is bool else None, annotation=one.parameter
+        )
+        for name, one in settings.items()
+    ]
+    return _Group(
+        options,
+        lambda own: {k: v for k, v in own.items() if v is not None and v is not False and v != []},
+    )
+
+
+def _of_fields(group: type) -> _Group:
     types = get_type_hints(group, include_extras=True)
-    return [
+    options = [
         inspect.Parameter(
             field.name,
-            inspect.Parameter.KEYWORD_ONLY,
+            _KEYWORD,
             default=inspect.Parameter.empty if field.default is MISSING else field.default,
             annotation=types[field.name],
         )
         for field in fields(group)
     ]
+    return _Group(options, lambda own: group(**own))
 
 
 def known_names(*, built_in: bool = False) -> dict[str, str]:

@@ -17,7 +17,7 @@ from embedding.commands.common import (
     settings_of,
     sync_settings,
 )
-from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, with_settings
+from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, grouped
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import address_of, listen_on
@@ -78,9 +78,9 @@ PAGE_OPTIONS = {
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(cls=NamingCommand)(with_settings(SERVER_OPTIONS)(serve))
+    app.command(cls=NamingCommand)(grouped(serve, SERVER_OPTIONS))
     app.command()(node)
-    app.command(cls=NamingCommand)(with_settings(PAGE_OPTIONS)(web))
+    app.command(cls=NamingCommand)(grouped(web, PAGE_OPTIONS))
 
 
 def serve(given: dict[str, Any]) -> None:

@@ -123,17 +123,10 @@ def sync_table(server: dict[str, Any]) -> Table | None:
         dropped = f"{sync['dropped_pushes']:,} pushes, {sync['dropped_tokens']:,} tokens"
         table.add_row("too late", dropped)
     rounds = sync.get("rounds", {})
-    if rounds.get("rounds"):
-        table.add_row(
-            "rounds of L-BFGS",
-            f"{rounds['rounds']:,} with {rounds['iterations']:,} steps; {rounds['why']}",
-        )
-        if rounds["last"] is not None:
-            table.add_row("loss of the last batch", f"{rounds['first']:.3f} → {rounds['last']:.3f}")
-        copies = f"{rounds['copies']:,}, of which {rounds['copies_won']:,} came first"
-        portions = ", ".join(f"{node} {n:,}" for node, n in sorted(rounds["by_node"].items()))
-        table.add_row("portions, by node", portions)
-        table.add_row("portions given out twice", copies)
+    for name, value in rounds.items() if rounds.get("rounds") else ():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{node} {n:,}" for node, n in sorted(value.items()))
+        table.add_row(f"rounds: {name.replace('_', ' ')}", str(value))
     for switch in sync["switches"][-3:]:
         at = str(switch["at"])[11:19]
         table.add_row(f"{at} {switch['from']} → {switch['to']}", switch["reason"])

@@ -26,7 +26,7 @@ from embedding.commands.common import (
     sync_settings,
 )
 from embedding.commands.importing import as_corpus
-from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, with_settings
+from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, grouped
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.text.tokenizers import as_written
@@ -252,7 +252,7 @@ class TrainBar:
 def register(app: typer.Typer) -> None:
     """Add this command."""
     app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
-        with_settings(OPTIONS)(train)
+        grouped(train, OPTIONS)
     )
 
 

@@ -38,33 +38,18 @@ def make_certificate(
     first last  it is valid from now + first to now + last
     passphrase  of the key; None: the key is not encrypted
     """
-    key = ec.generate_private_key(ec.SECP256R1())
-    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(who)
-        .issuer_name(who)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now + first)
-        .not_valid_after(now + last)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    )
-    if names:
-        shown = x509.SubjectAlternativeName([_general(each) for each in names])
-        builder = builder.add_extension(shown, critical=False)
-    cert = builder.sign(key, hashes.SHA256())
+    key, who, now = ec.generate_private_key(ec.SECP256R1()), _called(name), datetime.now(UTC)
+    valid = (now + first, now + last)
+    cert = _certificate(key.public_key(), who, names, valid, who, key, authority=True)
     lock = (
         serialization.NoEncryption()
         if passphrase is None
         else serialization.BestAvailableEncryption(passphrase)
     )
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     paths = _paths(folder, name)
     # The key first: a certificate that is there has its key.
-    _write(paths[1], key.private_bytes(pem, pkcs8, lock))
-    _write(paths[0], cert.public_bytes(pem))
+    _write(paths[1], key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock))
+    _write(paths[0], cert)
     return paths
 
 
@@ -132,15 +117,30 @@ def _issue(
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise PlatformError(f"{authority[1]}: it is not a key that the platform made.")
     now = datetime.now(UTC)
+    valid = (now - _DAY, min(now + _LASTS, parent.not_valid_after_utc))
+    return _certificate(key, _called(who), names, valid, parent.subject, signer, authority=False)
+
+
+def _certificate(
+    key: CertificatePublicKeyTypes,
+    who: x509.Name,
+    names: tuple[str, ...],
+    valid: tuple[datetime, datetime],
+    issuer: x509.Name,
+    signer: ec.EllipticCurvePrivateKey,
+    *,
+    authority: bool,
+) -> bytes:
+    """PEM; authority: whether it may sign others."""
     builder = (
         x509.CertificateBuilder()
-        .subject_name(_called(who))
-        .issuer_name(parent.subject)
+        .subject_name(who)
+        .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _DAY)
-        .not_valid_after(min(now + _LASTS, parent.not_valid_after_utc))
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .not_valid_before(valid[0])
+        .not_valid_after(valid[1])
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
     )
     if names:
         shown = x509.SubjectAlternativeName([_general(each) for each in names])

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import Link, SpanContext
+    from opentelemetry.trace import SpanContext
 
 ENDPOINT_VARIABLE = "YEORON_TRACE__ENDPOINT"
 SAMPLE_VARIABLE = "YEORON_TRACE__SAMPLE"
@@ -27,14 +28,43 @@ SAMPLE_VARIABLE = "YEORON_TRACE__SAMPLE"
 DEFAULT_SAMPLE = 0.01
 
 
+def digest(text: str) -> int:
+    """128 bits by which a document or a window is named in traces."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+
+
 class Traces:
-    """What a process tells of documents that passed through it; here nothing. Times are Unix
-    seconds."""
+    """What a process tells of documents that passed through it. Times are Unix seconds.
+
+    exporter  that is given the spans; None: there are none
+    sample    share of the documents that are traced
+    """
+
+    def __init__(
+        self,
+        exporter: SpanExporter | None = None,
+        process: str = "",
+        node: str = "",
+        sample: float = 0.0,
+    ) -> None:
+        self._most = int(sample * 2**128)
+        self._provider: TracerProvider | None = None
+        if exporter is None:
+            return
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        resource = Resource.create(
+            {"service.name": f"yeoron-{process}", "service.instance.id": node or process}
+        )
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("yeoron")
 
     def sampled(self, keys: Iterable[str]) -> list[str]:
-        """Those of the documents that are traced."""
-        del keys
-        return []
+        """Those of the documents that are traced: the same in each process."""
+        return [key for key in keys if digest(key) < self._most] if self._most else []
 
     def document(
         self,
@@ -49,71 +79,23 @@ class Traces:
 
         window  start (Unix seconds) of the window that it was learnt for: its snapshot is linked
         """
-
-    def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
-        """The span of a snapshot."""
-
-    def close(self) -> None:
-        """Send what is left."""
-
-
-NO_TRACES = Traces()
-
-
-def digest(text: str) -> int:
-    """128 bits by which a document or a window is named in traces."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
-
-
-class OtelTraces(Traces):
-    """Spans given to an exporter.
-
-    sample  share of the documents that are traced
-    """
-
-    def __init__(self, exporter: SpanExporter, process: str, node: str, sample: float) -> None:
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-        resource = Resource.create(
-            {"service.name": f"yeoron-{process}", "service.instance.id": node or process}
-        )
-        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(exporter))
-        self._tracer = self._provider.get_tracer("yeoron")
-        self._most = int(sample * 2**128)
-
-    def sampled(self, keys: Iterable[str]) -> list[str]:
-        """The same documents in each process."""
-        return [key for key in keys if digest(key) < self._most]
-
-    def document(
-        self,
-        name: str,
-        keys: Iterable[str],
-        began: float,
-        ended: float,
-        *,
-        window: int | None = None,
-    ) -> None:
-        """See Traces."""
-        from opentelemetry.trace import Link
-
-        links = [] if window is None else [Link(_context(digest(_window(window))))]
+        linked = () if window is None else (digest(_window(window)),)
         for key in self.sampled(keys):
             found = digest(key)
             attributes: dict[str, str | int] = {"yeoron.document": f"{found:032x}"}
             if window is not None:
                 attributes["yeoron.window"] = window
-            self._span(name, found, began, ended, attributes, links)
+            self._span(name, found, began, ended, attributes, linked)
 
     def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
-        attributes = {"yeoron.window": window, "yeoron.words": words}
-        self._span("snapshot", digest(_window(window)), began, ended, attributes, [])
+        if self._provider is not None:
+            attributes = {"yeoron.window": window, "yeoron.words": words}
+            self._span("snapshot", digest(_window(window)), began, ended, attributes)
 
     def close(self) -> None:
-        self._provider.shutdown()
+        """Send what is left."""
+        if self._provider is not None:
+            self._provider.shutdown()
 
     def _span(
         self,
@@ -122,18 +104,21 @@ class OtelTraces(Traces):
         began: float,
         ended: float,
         attributes: Mapping[str, str | int],
-        links: Sequence[Link],
+        linked: Sequence[int] = (),
     ) -> None:
-        from opentelemetry.trace import NonRecordingSpan, set_span_in_context
+        from opentelemetry.trace import Link, NonRecordingSpan, set_span_in_context
 
         span = self._tracer.start_span(
             name,
             context=set_span_in_context(NonRecordingSpan(_context(trace))),
             attributes=attributes,
-            links=links,
+            links=[Link(_context(other)) for other in linked],
             start_time=int(began * 1e9),
         )
         span.end(int(max(began, ended) * 1e9))
+
+
+NO_TRACES = Traces()
 
 
 def _window(start: int) -> str:
@@ -161,4 +146,4 @@ def open_traces(process: str, node: str = "") -> Traces:
             "yeoron[otel]`, or leave the setting out."
         ) from error
     sample = float(os.environ.get(SAMPLE_VARIABLE) or DEFAULT_SAMPLE)
-    return OtelTraces(OTLPSpanExporter(endpoint=endpoint), process, node, sample)
+    return Traces(OTLPSpanExporter(endpoint=endpoint), process, node, sample)

@@ -8,14 +8,14 @@ files wait.
 from __future__ import annotations
 
 import hashlib
-import http.client
+import http
 import logging
 import ssl
 import threading
 from pathlib import Path
 
 from embedding.kernel.errors import PlatformError
-from embedding.platform.hosts import DOOR_SECONDS, JoinedHost, fingerprint
+from embedding.platform.hosts import JoinedHost, ask_door, fingerprint
 from embedding.settings import PathsConfig
 
 logger = logging.getLogger(__name__)
@@ -76,20 +76,14 @@ class EvidenceDelivery:
         return f"evidence for the control host at {self._host.control}:{self._host.port}"
 
     def _post(self, path: Path, data: bytes) -> int:
-        host = self._host
-        connection = http.client.HTTPSConnection(
-            host.control, host.port, timeout=DOOR_SECONDS, context=self._context
+        door, to = (
+            (self._host.control, self._host.port),
+            f"/evidence/{path.parent.name}/{path.name}",
         )
         try:
-            connection.connect()
-            shown = connection.sock.getpeercert(binary_form=True) or b""
-            if fingerprint(shown) != self._authority:
-                raise PlatformError(f"{self._where}: another host answers there.")
-            connection.request("POST", f"/evidence/{path.parent.name}/{path.name}", data)
-            answer = connection.getresponse()
-            answer.read()
-        except (OSError, http.client.HTTPException) as error:
+            found = ask_door(door, self._context, self._authority, to, data)
+        except OSError as error:
             raise PlatformError(f"{self._where}: it does not answer ({error}).") from error
-        finally:
-            connection.close()
-        return answer.status
+        if found is None:
+            raise PlatformError(f"{self._where}: another host answers there.")
+        return found[0]

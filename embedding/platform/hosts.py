@@ -258,34 +258,44 @@ def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # known by its fingerprint, before the token is sent
-    connection = http.client.HTTPSConnection(
-        file.address, file.port, timeout=DOOR_SECONDS, context=context
-    )
+    asked = json.dumps({"token": file.token, "request": request}).encode()
     try:
-        connection.connect()
-        wire = connection.sock
-        if fingerprint(wire.getpeercert(binary_form=True) or b"") != file.authority:
-            raise ConfigError(
-                f"{where} has another authority than the file names; ask for a new file."
-            )
-        own = str(wire.getsockname()[0])
-        connection.request("POST", "/join", json.dumps({"token": file.token, "request": request}))
-        answer = connection.getresponse()
-        body = answer.read(JOINING_BYTES)
-    except (OSError, http.client.HTTPException) as error:
+        found = ask_door((file.address, file.port), context, file.authority, "/join", asked)
+    except OSError as error:
         raise PlatformError(
             f"{where} does not answer ({error}); the file is good for another try."
         ) from error
+    if found is None:
+        raise ConfigError(f"{where} has another authority than the file names; ask for a new file.")
+    status, body, own = found
+    if status in _REFUSED:
+        raise ConfigError(f"{where} refuses the file: {_REFUSED[status]}; ask for a new one.")
+    if status != http.client.OK:
+        raise PlatformError(f"{where} answered {status}; the log of its door says why.")
+    given: dict[str, str] = json.loads(body)
+    return given, own
+
+
+def ask_door(
+    door: tuple[str, int], context: ssl.SSLContext, authority: str, path: str, data: bytes
+) -> tuple[int, bytes, str] | None:
+    """Status and body of what a control host's door answers, and the address of this host on the
+    way; None where it is not that of the authority, to which nothing is said. Raises OSError.
+    """
+    connection = http.client.HTTPSConnection(*door, timeout=DOOR_SECONDS, context=context)
+    try:
+        connection.connect()
+        wire = connection.sock
+        if fingerprint(wire.getpeercert(binary_form=True) or b"") != authority:
+            return None
+        own = str(wire.getsockname()[0])
+        connection.request("POST", path, data)
+        answer = connection.getresponse()
+        return answer.status, answer.read(JOINING_BYTES), own
+    except http.client.HTTPException as error:
+        raise OSError(str(error) or type(error).__name__) from error
     finally:
         connection.close()
-    if answer.status in _REFUSED:
-        raise ConfigError(
-            f"{where} refuses the file: {_REFUSED[answer.status]}; ask for a new one."
-        )
-    if answer.status != http.client.OK:
-        raise PlatformError(f"{where} answered {answer.status}; the log of its door says why.")
-    found: dict[str, str] = json.loads(body)
-    return found, own
 
 
 def invitation_file(paths: PathsConfig, token: str) -> Path:

@@ -15,7 +15,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from embedding.web.formats import missing_between, short_label
+from embedding.trends.history import HistoryPoint, SourceUse
+from embedding.web.formats import missing_between, rate, short_label
+from embedding.web.text import PageText
 
 COLOURS = 8
 LEAST_DIFFERENCE = 0.05
@@ -86,6 +88,28 @@ def over_windows(
     labels = ["" if at < 0 else short_label(windows[at]) for at in places]
     texts = ["" if at < 0 else tips[at] for at in places]
     return lines(wide, labels, texts, **options)
+
+
+def rates_over_windows(
+    names: Sequence[str],
+    rows: Sequence[Sequence[HistoryPoint | SourceUse | None]],
+    labels: Sequence[str],
+    t: PageText,
+    title: str,
+) -> dict[str, object]:
+    """Documents per 1,000, a line for each name; rows: of each window what each name has."""
+    shown = [
+        ChartLine(name, [one.per_1000_documents if one else None for one in column], colour=at)
+        for at, (name, column) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
+    ]
+    tips = []
+    for label, row in zip(labels, rows, strict=True):
+        known = [(name, one) for name, one in zip(names, row, strict=True) if one is not None]
+        parts = [
+            f"{name}: {rate(one.per_1000_documents)} ({one.documents:,})" for name, one in known
+        ]
+        tips.append("\n".join([t.window(label), *parts]))
+    return over_windows(shown, labels, tips, title=title)
 
 
 def chart(data: dict[str, object], name: str, hint: str) -> Markup:

@@ -24,7 +24,7 @@ from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
-from embedding.web.charts import COLOURS, ChartLine, lines, over_windows
+from embedding.web.charts import COLOURS, ChartLine, lines, over_windows, rates_over_windows
 from embedding.web.filters import PageFilter
 from embedding.web.pages import csv_file, filtered, latest_known, nothing, unknown
 from embedding.web.plain import plain_map, plain_report, plain_rows, topical
@@ -112,18 +112,7 @@ def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, obje
     names = [formats.short_word(history.word, 24) for history in histories]
     known = [{point.snapshot: point for point in history.points} for history in histories]
     rows = [[own.get(point.snapshot) for own in known] for point in points]
-    shown = [
-        ChartLine(name, [one.per_1000_documents if one else None for one in column], colour=at)
-        for at, (name, column) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
-    ]
-    tips = []
-    for point, row in zip(points, rows, strict=True):
-        parts = [t.window(point.label)]
-        for name, one in zip(names, row, strict=True):
-            if one is not None:
-                parts.append(f"{name}: {formats.rate(one.per_1000_documents)} ({one.documents:,})")
-        tips.append("\n".join(parts))
-    return over_windows(shown, [point.label for point in points], tips, title=t("per_1000"))
+    return rates_over_windows(names, rows, [point.label for point in points], t, t("per_1000"))
 
 
 PATIENCE_S = 3.0

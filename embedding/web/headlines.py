@@ -6,8 +6,8 @@ import asyncio
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import FetchError
 from embedding.snapshots.evidence import Evidence
+from embedding.web.tokens import opened
 
 if TYPE_CHECKING:
     from embedding.crawl.fetcher import Fetcher
@@ -107,6 +108,8 @@ def _state(error: FetchError) -> HeadlineState:
 
 _MOST = 500
 """Addresses that are looked up at once."""
+_HEADLINES = """CREATE TABLE IF NOT EXISTS headlines
+    (url TEXT PRIMARY KEY, source TEXT, headline TEXT, fetched REAL)"""
 
 
 class HeadlineStore:
@@ -164,16 +167,5 @@ class HeadlineStore:
                 table.execute(f"DELETE FROM headlines WHERE {where}", [*chosen.values()])  # noqa: S608
         return n
 
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self.path, timeout=10)
-        try:
-            with connection:
-                connection.execute("PRAGMA secure_delete = ON")
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS headlines "
-                    "(url TEXT PRIMARY KEY, source TEXT, headline TEXT, fetched REAL)"
-                )
-                yield connection
-        finally:
-            connection.close()
+    def _open(self) -> AbstractContextManager[sqlite3.Connection]:
+        return opened(self.path, _HEADLINES, "headlines")

@@ -199,23 +199,24 @@ def accounts(path: Path, clock: Callable[[], float] = time.time) -> AccessTokens
 
 
 @contextmanager
-def opened(path: Path, table: str) -> Iterator[sqlite3.Connection]:
+def opened(path: Path, table: str, what: str = "tokens") -> Iterator[sqlite3.Connection]:
     """A private database with this table, its changes kept at the end of the block.
 
-    Raises ConfigError where the file cannot be used.
+    Raises ConfigError, which says what is in it, where the file cannot be used.
     """
     try:
         ensure_secret(path, "")
         database = sqlite3.connect(path, timeout=10.0)
         try:
             with database:
+                database.execute("PRAGMA secure_delete = ON")
                 database.execute(table)
                 yield database
         finally:
             database.close()
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
-            f"tokens {path}: cannot be used: {error}; a writable file is accepted."
+            f"{what} {path}: cannot be used: {error}; a writable file is accepted."
         ) from error
 
 

@@ -12,7 +12,7 @@ from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.trends.findings import WordChange
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.web import formats
-from embedding.web.charts import ChartLine, over_windows
+from embedding.web.charts import ChartLine, over_windows, rates_over_windows
 from embedding.web.plain import topical
 from embedding.web.text import PageText
 
@@ -131,24 +131,10 @@ def _lines(
 def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -> dict[str, object]:
     """Documents that hold the word, per 1,000 of each source."""
     tables = [{s.source: s for s in point.sources} for point in history.points]
-    shown = [
-        ChartLine(
-            name,
-            [row[name].per_1000_documents if name in row else None for row in tables],
-            colour=at,
-        )
-        for at, name in enumerate(sources)
-    ]
-    tips = []
-    for point in history.points:
-        parts = [t.window(point.label)]
-        parts += [
-            f"{s.source}: {formats.rate(s.per_1000_documents)} ({s.documents:,})"
-            for s in point.sources
-        ]
-        tips.append("\n".join(parts))
+    rows = [[table.get(name) for name in sources] for table in tables]
     title = f"{t('frequency')}: {formats.short_word(history.word)}"
-    return over_windows(shown, [point.label for point in history.points], tips, title=title)
+    labels = [point.label for point in history.points]
+    return rates_over_windows(sources, rows, labels, t, title)
 
 
 OVERALL = 7

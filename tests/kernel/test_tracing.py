@@ -9,7 +9,7 @@ import pytest
 
 from embedding.kernel import tracing
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.tracing import ENDPOINT_VARIABLE, NO_TRACES, OtelTraces, open_traces
+from embedding.kernel.tracing import ENDPOINT_VARIABLE, NO_TRACES, Traces, open_traces
 
 exporting = pytest.importorskip(
     "opentelemetry.sdk.trace.export.in_memory_span_exporter", reason="the extra `otel`"
@@ -21,7 +21,7 @@ KEY = "https://example.org/비밀/1"
 def test_spans_of_three_processes_are_one_trace_and_the_snapshot_is_linked() -> None:
     exporters = [exporting.InMemorySpanExporter() for _ in range(3)]
     crawler, gradient, server = (
-        OtelTraces(exporter, process, node, 1.0)
+        Traces(exporter, process, node, 1.0)
         for exporter, process, node in zip(
             exporters, ("crawler", "gradient", "server"), ("n0", "n0", ""), strict=True
         )
@@ -46,7 +46,7 @@ def test_spans_of_three_processes_are_one_trace_and_the_snapshot_is_linked() -> 
 
 def test_each_process_traces_the_same_share_of_documents() -> None:
     keys = [f"https://example.org/{n}" for n in range(2_000)]
-    one, other = (OtelTraces(exporting.InMemorySpanExporter(), "x", "", 0.1) for _ in range(2))
+    one, other = (Traces(exporting.InMemorySpanExporter(), "x", "", 0.1) for _ in range(2))
     assert one.sampled(keys) == other.sampled(keys)
     assert 120 < len(one.sampled(keys)) < 280
     assert NO_TRACES.sampled(keys) == []

@@ -12,7 +12,7 @@ import pytest
 
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.records import Document, TokenBlock
-from embedding.kernel.tracing import OtelTraces
+from embedding.kernel.tracing import Traces
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
@@ -44,14 +44,14 @@ class Sink:
         self.blocks.append(block)
 
 
-def exported(traces: OtelTraces, exporter) -> list:
+def exported(traces: Traces, exporter) -> list:
     traces.close()
     return list(exporter.get_finished_spans())
 
 
 def test_a_crawler_tells_of_fetching_preparing_and_queueing() -> None:
     exporter = exporting.InMemorySpanExporter()
-    traces = OtelTraces(exporter, "crawler", "n0", 1.0)
+    traces = Traces(exporter, "crawler", "n0", 1.0)
     text = TextConfig(tokenizer="whitespace", mask=False)
     spec = NodeSpec(name="n0", incarnation="m", server="grpc://127.0.0.1:1", text=text)
     documents = [Document(f"https://a/{n}", "뉴스", "낱말 하나", WHEN, WHEN) for n in range(3)]
@@ -80,7 +80,7 @@ def test_a_crawler_tells_of_fetching_preparing_and_queueing() -> None:
 
 def test_a_gradient_process_tells_of_learning_once_a_document() -> None:
     exporter = exporting.InMemorySpanExporter()
-    traces = OtelTraces(exporter, "gradient", "n0", 1.0)
+    traces = Traces(exporter, "gradient", "n0", 1.0)
     config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     with running_server(config, SyncConfig(policy="asp"), dim=MODEL.dim) as server:
         crawler, gradient = BlockQueue.pair(10_000, multiprocessing.get_context("spawn"))

@@ -34,7 +34,6 @@ class Layout:
         return held
 
     def columns(self, shard: int) -> slice:
-        """The columns that a shard holds."""
         if self.split == "rows":
             return slice(0, self.dim)
         return slice(shard * self.dim // self.shards, (shard + 1) * self.dim // self.shards)
