@@ -60,6 +60,7 @@ class JsonFormatter(logging.Formatter):
         self._node = node
 
     def format(self, record: logging.LogRecord) -> str:
+        """The line."""
         fields: dict[str, Any] = {"logger": record.name, "pid": record.process}
         fields |= {
             name: _plain(value) for name, value in vars(record).items() if name not in _USUAL

@@ -88,6 +88,7 @@ class Traces:
             self._span(name, found, began, ended, attributes, linked)
 
     def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
+        """The span of a snapshot."""
         if self._provider is not None:
             attributes = {"yeoron.window": window, "yeoron.words": words}
             self._span("snapshot", digest(_window(window)), began, ended, attributes)

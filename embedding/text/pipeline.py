@@ -260,6 +260,7 @@ class VocabularyStatistics:
         self._recent = 0.0
 
     def update(self, block: TokenBlock) -> None:
+        """Count a block."""
         counts = np.bincount(block.codes, minlength=len(block.words))
         new = [at for at, word in enumerate(block.words) if self._first(word)]
         unseen = int(counts[new].sum())

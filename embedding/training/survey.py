@@ -64,6 +64,7 @@ class SourceCounter:
         self._passed_over = False
 
     def add(self, lines: DatedLines) -> None:
+        """Count lines."""
         if not self._most or not lines.name_sources:
             return
         for at, name in enumerate(lines.sources.to_pylist()):

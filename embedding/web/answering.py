@@ -207,6 +207,7 @@ class ProgramAnswers:
         return self._answers.report(window, API_WAIT_S)
 
     def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
+        """What happened in a window."""
         report = self.report(window)
         rows = tuple(self._story(one, report, to) for one in report.stories[:limit])
         return StoriesAnswer(report.snapshot, report.compared_with, report.notes, rows)

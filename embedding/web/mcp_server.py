@@ -134,6 +134,7 @@ class WordTools:
         return {**answer, "words_compared": found.compared, "rows": rows}
 
     def server(self) -> MCPServer:
+        """The server with these tools."""
         server = MCPServer(
             "yeoron", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
         )

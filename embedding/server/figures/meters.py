@@ -196,6 +196,7 @@ class Meters:
         return (self.delta_bytes + on_shards) / self.delta_entries if self.delta_entries else None
 
     def learnt(self, push: Push, now: float) -> None:
+        """A push was applied."""
         self.pushes += 1
         self.tokens += push.tokens
         self.loss_sum += push.loss_sum

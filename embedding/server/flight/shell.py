@@ -159,6 +159,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             self._send(writer, _refused(refusal, self._state), Parts())
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
+        """A control call."""
         control = self._controls.get(action.type)
         role = context.get_middleware("token")
 

@@ -168,6 +168,7 @@ class Accounts:
         self._on_complete = call
 
     def learnt(self, arrival: PushArrival, now: float) -> None:
+        """A push was applied."""
         push = arrival.push
         self.meters.dropped_counts += self._count(arrival, _listed(push.counts.words))
         forgotten = self.cut - self.published.keys()

@@ -57,6 +57,7 @@ class LearnerLink:
     def ask(
         self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int
     ) -> PulledRows:
+        """Pull these rows."""
         request = PullRequest(ids, clock, scores)
         rows, before = self._past.pulled(partial(self.server.pull, request))
         self.turn.stopwatch.held(rows, before)
