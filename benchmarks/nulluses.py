@@ -97,7 +97,7 @@ def calls(
     order = random.permutation(len(corpus.documents))
     config = NodeConfig()
     past = PastTexts(Calendar(WindowUnit.DAY), config.past_tokens, config.past_windows)
-    reader = UsageReader(5, past)
+    reader = UsageReader(5, corpus.vectors.shape[1], past)
     short: IntArray = np.empty(0, np.int64)
     for window, part in enumerate(np.array_split(order, windows)):
         pasted = np.concatenate([part, np.repeat(part[:1], campaign)])

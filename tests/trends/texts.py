@@ -65,7 +65,7 @@ def make(
     running = np.zeros(0, dtype=np.int64)
     vectors = np.zeros((0, DIM), dtype=np.float32)
     random = np.random.default_rng(7)
-    reader = UsageReader(5, PastTexts(Calendar(WindowUnit.DAY), 1 << 22, 6))
+    reader = UsageReader(5, DIM, PastTexts(Calendar(WindowUnit.DAY), 1 << 22, 6))
     authors = Authors()
     for at, texts in enumerate(days):
         start = (FIRST + at) * DAY

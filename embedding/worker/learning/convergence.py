@@ -55,12 +55,14 @@ class Order:
 
     decay   by which part of itself, times its rate, a row shrinks in a pass over all that is held
     evenly  drawn from all that is remembered, of the window under way no more than of others
+    ended   window of a corpus of which no text is left (Unix seconds of its start)
     """
 
     tokens: int
     rate: float
     decay: float = 0.0
     evenly: bool = False
+    ended: int | None = None
 
 
 class _Looks:
@@ -96,10 +98,14 @@ class Convergence:
     passes  most tokens rehearsed for each token of a model's first window; 0: none
     tick    tokens of one rehearsal, at most
     start   loss above which a model has not left its start
+    last    as `tick`, of the last window; its loss is looked at for nothing but the figures
     """
 
-    def __init__(self, passes: float, tick: int, start: float = math.inf) -> None:
+    def __init__(
+        self, passes: float, tick: int, start: float = math.inf, last: int | None = None
+    ) -> None:
         self.passes, self.tick, self.start = passes, tick, start
+        self._last = tick if last is None else max(tick, last)
         self.window: int | None = None
         self.loss: float | None = None
         self.rehearsed = 0
@@ -154,7 +160,8 @@ class Convergence:
         if self.converged:
             return None
         start = FIRST if self._fresh == self._read else 1.0
-        tokens = max(min(self.tick, self._read, int(self._left)), MIN_TOKENS)
+        most = self._last if self._over else self.tick
+        tokens = max(min(most, self._read, int(self._left)), MIN_TOKENS)
         rate = start * (self._left - tokens / 2) / self._budget
         self._spend(tokens)
         left = self._lately is not None and self._lately < LEFT * self.start

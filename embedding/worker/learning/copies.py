@@ -131,7 +131,7 @@ class CopyTraining:
         """
         parts, planned = self._parts, prepared.planned
         parts.past.begin(prepared.rate)
-        parts.observer.remember(prepared)
+        parts.observer.remember(prepared, parts.words)
         clock, base = self._copies.rows(prepared)
         if not len(planned.words):
             uses = parts.closed(prepared, clock)

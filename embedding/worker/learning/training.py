@@ -46,10 +46,14 @@ class Observer:
     def rare_contexts(self, prepared: Prepared) -> WordContexts | None:
         return None if self._rare is None else self._rare.learn_all(prepared.sightings)
 
-    def remember(self, prepared: Prepared) -> None:
+    def remember(self, prepared: Prepared, words: WordTables) -> None:
         """Fresh text, until the windows that it is compared with are over."""
-        if self.usage is not None and prepared.blocks:
+        if self.usage is None:
+            return
+        if prepared.blocks:
             self.usage.keep(prepared.blocks, prepared.tables)
+        if (order := prepared.order) is not None and order.ended is not None:
+            self.usage.begin(order.ended, words.lexicon)
 
     def close(self, prepared: Prepared, words: WordTables, rows: Rows) -> tuple[WindowUse, ...]:
         """How words were used in a window that is over, and before it."""

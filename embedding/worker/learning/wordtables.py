@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -141,7 +142,15 @@ class WordTables:
         if not parts:
             return np.empty(0, dtype=np.int64)
         tokens = sum(len(part.codes) for part in parts)
-        return self._noise.draw(tokens, seed, self.lexicon, [part.table for part in parts])
+        kept = sum(float(self._kept(part.table)[part.codes].sum()) for part in parts)
+        read = [part.table for part in parts]
+        return self._noise.draw(tokens, seed, self.lexicon, read, math.ceil(kept))
+
+    def _kept(self, table: IntArray) -> FloatArray:
+        """float32 [w]: probability to train on each of these words (ids, -1: none)."""
+        found = np.zeros(len(table), dtype=np.float32)
+        found[table >= 0] = self.keep(table[table >= 0])
+        return found
 
     @property
     def noise_table(self) -> tuple[NoiseTable, IntArray] | None:

@@ -252,7 +252,7 @@ class GradientProcess:
     def _ended(self) -> Iterator[Order | Close]:
         """A window of a corpus is over: learn it to the end, then read it once more."""
         while not self.stop.is_set() and (order := self.rehearsals.order()) is not None:
-            yield order
+            yield replace(order, ended=self.rehearsals.window)
         # What the window came to goes into its snapshot.
         self.counters.rehearsed = self.rehearsals.figures()
         self._report()

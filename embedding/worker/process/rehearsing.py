@@ -111,6 +111,10 @@ class Rehearsals:
             }
 
 
+_LAST_TICK = 524_288
+"""Tokens of a rehearsal of the last window by a node alone: each pulls and pushes most rows."""
+
+
 def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     """What is rehearsed, where sentences are learnt and nodes are not in lockstep by their sums."""
     corpus = spec.corpus
@@ -121,7 +125,9 @@ def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     passes = spec.node.rehearsal_passes if learns and apart and windows and turns else 0.0
     tick = 8 * spec.node.block_tokens if corpus is not None else 16_384
     negative = spec.model.negative
-    convergence = Convergence(passes, tick, reference_losses(negative)[1])
+    # With others a node would learn so much on rows that they have moved since.
+    last = _LAST_TICK if corpus is not None and corpus.count == 1 else tick
+    convergence = Convergence(passes, tick, reference_losses(negative)[1], last)
     plain = not windows and spec.model.traits.draws_noise
     return Rehearsals(convergence, share=spec.node.rehearsal_share, negative=negative, plain=plain)
 

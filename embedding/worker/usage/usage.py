@@ -19,13 +19,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, Inherited, WindowUse
+from embedding.exchange.payload import (
+    BUSIEST,
+    UNITS,
+    ContextShift,
+    ContextSums,
+    Inherited,
+    WindowUse,
+)
 from embedding.exchange.textcounts import TextCounts
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
@@ -64,15 +72,20 @@ class UsageReader:
     Text may be remembered by one thread while another closes a window.
     """
 
-    def __init__(self, window: int, past: PastTexts, peers: Peers | None = None) -> None:
-        """window: words on each side that are contexts; peers: None: no other node reads text.
+    def __init__(self, window: int, dim: int, past: PastTexts, peers: Peers | None = None) -> None:
+        """window: words on each side that are contexts; dim: of a row; peers: None: no other node
+        reads text.
 
         Each of several nodes reads its own text, by what all of them counted in theirs.
         """
         self.window = window
         self.past = past
         self.peers = peers
+        self._dim = dim
         self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="usage")
+        self._ahead: tuple[int, int, Future[_ByCounts | None]] | None = None
+        self._blocks = 0
 
     @classmethod
     def of(
@@ -81,11 +94,12 @@ class UsageReader:
         """None when the server does not want it, or the model's rows do not say it."""
         if not wanted or past is None or not model.traits.usage:
             return None
-        return cls(model.window, past, peers)
+        return cls(model.window, model.width, past, peers)
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         with self._lock:
             self.past.add(blocks, tables)
+            self._blocks += len(blocks)
 
     def ready(
         self,
@@ -126,25 +140,49 @@ class UsageReader:
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
         use = WindowUse(window, tuple(inherited))
-        text = self._text(window, lexicon, inherited)
-        if text is None:
+        found = self._begun(window, lexicon) or self._by_counts(window, lexicon, inherited)
+        if found is None:
             return use
-        ids, whole = text.ids, text.documents
-        shared = None if self.peers is None else self.peers.sum(window)
-        words, seen, pairs = ids, text.seen, text.pairs
-        if shared is not None:
-            words, seen, pairs = shared.ids, shared.seen, PairCounts.of_sum(shared)
+        ids, words = found.by_counts.ids, found.words
         every = np.union1d(ids, words[positions(lexicon.ids, words) >= 0])
         vectors = [rows(every[at : at + PULLED]) for at in range(0, len(every), PULLED)]
         model = np.concatenate(vectors).astype(np.float32)
         mentions = lexicon.counts[lexicon.places(every)]
         by_rows = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
-        by_counts = Contexts.of(
-            words,
-            seen,
-            seen.sum(),
-            count_vectors(pairs, name_marks(lexicon.names(words)), model.shape[1]),
-        ).take(ids)
+        parts = found.sums + self._sums_of(window, found, by_rows, found.present)
+        sums = tuple(sorted(parts, key=lambda part: (part.source, part.part)))
+        return replace(use, sums=sums, shifts=found.shifts)
+
+    def begin(self, window: int, lexicon: NodeLexicon) -> None:
+        """A window of a corpus was learnt once, and is learnt again now: what is read by counts is
+        read meanwhile, where it takes no other node's."""
+        if self.peers is None and (self._ahead is None or self._ahead[0] != window):
+            reading = self._pool.submit(self._by_counts, window, lexicon, ())
+            self._ahead = window, self._blocks, reading
+
+    def _begun(self, window: int, lexicon: NodeLexicon) -> _ByCounts | None:
+        """What was read meanwhile, if nothing has come or gone since; None: it is to be read."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or ahead[:2] != (window, self._blocks):
+            return None
+        found = ahead[2].result()
+        ids = () if found is None else found.by_counts.ids
+        return found if (positions(lexicon.ids, np.asarray(ids)) >= 0).all() else None
+
+    def _by_counts(
+        self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
+    ) -> _ByCounts | None:
+        """All that is read by vectors from counts; None: there is no text of the window."""
+        text = self._text(window, lexicon, inherited)
+        if text is None:
+            return None
+        ids, whole = text.ids, text.documents
+        shared = None if self.peers is None else self.peers.sum(window)
+        words, seen, pairs = ids, text.seen, text.pairs
+        if shared is not None:
+            words, seen, pairs = shared.ids, shared.seen, PairCounts.of_sum(shared)
+        vectors = count_vectors(pairs, name_marks(lexicon.names(words)), self._dim)
+        by_counts = Contexts.of(words, seen, seen.sum(), vectors).take(ids)
         groups: dict[tuple[str, int], list[IntArray]] = {}
         # The documents of the window stand behind all others.
         busiest = np.zeros(len(whole.units), dtype=bool)
@@ -154,26 +192,17 @@ class UsageReader:
         first = 0
         for time, stretch in text.read:
             stop = first + len(stretch.units)
-            for each in (0, 1) if time == 1 else (time,):
-                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
+            groups.setdefault((stretch.source, time), []).append(np.arange(first, stop))
             if busiest[first:stop].any():
                 theirs = first + np.flatnonzero(busiest[first:stop])
                 groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
-        sums = tuple(
-            part
-            for (source, time), documents in sorted(groups.items())
-            for part in self._sums(
-                ContextSums.none(window, source, time * UNITS),
-                whole,
-                np.concatenate(documents),
-                by_counts if time else by_rows,
-                often,
-            )
-        )
+        present = {(source, 0): each for (source, time), each in groups.items() if time == 1}
+        found = _ByCounts(words, by_counts, whole, often, present)
         shift = context_shift(window, text.pairs, ids, by_counts.says)
-        return replace(use, sums=sums, shifts=() if shift is None else (shift,))
+        sums = self._sums_of(window, found, by_counts, groups)
+        return replace(found, sums=sums, shifts=() if shift is None else (shift,))
 
     def _text(
         self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
@@ -216,6 +245,26 @@ class UsageReader:
         pairs = pair_counts(tokens, whole.sentences, border, self.window, len(ids))
         seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
         return _Text(read, replace(whole, ids=tokens), ids, seen, pairs)
+
+    def _sums_of(
+        self,
+        window: int,
+        text: _ByCounts,
+        contexts: Contexts,
+        groups: dict[tuple[str, int], list[IntArray]],
+    ) -> tuple[ContextSums, ...]:
+        """groups: documents int64 of each source and time; contexts: by which they are read."""
+        return tuple(
+            part
+            for (source, time), documents in sorted(groups.items())
+            for part in self._sums(
+                ContextSums.none(window, source, time * UNITS),
+                text.documents,
+                np.concatenate(documents),
+                contexts,
+                text.often,
+            )
+        )
 
     def _sums(
         self,
@@ -266,6 +315,24 @@ class _Text:
     ids: IntArray
     seen: _UseCounts
     pairs: PairCounts
+
+
+@dataclass(frozen=True)
+class _ByCounts:
+    """What a window says by vectors from counts, and what of it is to be read by rows.
+
+    words      int64, of which vectors were made; documents: all, tokens are rows of `by_counts`
+    often      bool [v], the words that are sent
+    present    documents of the window, by source and time 0
+    """
+
+    words: IntArray
+    by_counts: Contexts
+    documents: PastDocuments
+    often: npt.NDArray[np.bool_]
+    present: dict[tuple[str, int], list[IntArray]]
+    sums: tuple[ContextSums, ...] = ()
+    shifts: tuple[ContextShift, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -86,11 +88,7 @@ class NodeLexicon:
         least  a word is offered once this node has read it so often: the server's min_count, or
                this node's part of it where several read
         """
-        get = self._ids.get
-        tables = [
-            np.fromiter((get(word, -1) for word in block.words), np.int64, count=len(block.words))
-            for block in blocks
-        ]
+        tables = [self.rows(block.words) for block in blocks]
         occurrences = [np.bincount(block.codes, minlength=len(block.words)) for block in blocks]
         self._offer(blocks, tables, occurrences, server, least)
         for table, counts in zip(tables, occurrences, strict=True):
@@ -105,8 +103,8 @@ class NodeLexicon:
 
     def rows(self, words: Sequence[str]) -> IntArray:
         """int64 [n]: ids of words, -1 for one without a row."""
-        get = self._ids.get
-        return np.fromiter((get(word, -1) for word in words), np.int64, count=len(words))
+        found = map(self._ids.get, words, repeat(-1))
+        return np.fromiter(found, np.int64, count=len(words))
 
     def known(self, rows: IntArray) -> IntArray:
         """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
@@ -114,7 +112,7 @@ class NodeLexicon:
 
     def names(self, rows: IntArray) -> list[str]:
         """The words of ids; "" for one that is not known. Takes time with the whole lexicon."""
-        words = {row: word for word, row in self._ids.items()}
+        words = dict(zip(self._ids.values(), self._ids, strict=True))
         return [words.get(row, "") for row in rows.tolist()]
 
     def keep(self, words: IntArray, sample: float) -> FloatArray:
@@ -239,9 +237,16 @@ class NoiseWords:
         return found
 
     def draw(
-        self, tokens: int, seed: int, lexicon: NodeLexicon, read: Sequence[IntArray] = ()
+        self,
+        tokens: int,
+        seed: int,
+        lexicon: NodeLexicon,
+        read: Sequence[IntArray] = (),
+        kept: float = math.inf,
     ) -> IntArray:
         """Noise words for a block of `tokens` tokens of the lexicon, int64 ids with repetition.
+
+        kept  about how many tokens are trained on: what their windows do not reach is not drawn
 
         read  ids of the words of the block (-1: no row), whose rows it has anyway: `noise_own`
               times as many words are drawn, and of those that are not among `read` only as many
@@ -253,7 +258,8 @@ class NoiseWords:
         model = self._model
         times = model.noise_own if read else 1
         wanted = max(model.negative, round(tokens * model.noise_share))
-        drawn = self.table.draw(wanted * times, seed)
+        reached = model.span + kept * model.move
+        drawn = self.table.draw(int(min(wanted * times, reached)), seed)
         if times > 1:
             own = np.zeros(len(self.ids), dtype=np.bool_)
             for ids in read:

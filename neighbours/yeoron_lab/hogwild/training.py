@@ -101,7 +101,7 @@ class HogwildTraining:
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
         parts = self._parts
-        parts.observer.remember(prepared)
+        parts.observer.remember(prepared, parts.words)
         pulled = prepared.rows or parts.link.pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self._tables.vectors, Table.OUT: self._tables.contexts}
         if prepared.close is not None:

@@ -74,7 +74,7 @@ def reading(
     readers = []
     for line in lines:
         peers = Peers(line, MOST, nodes=nodes if corpus else 0, look_s=0.0)
-        readers.append(UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), 100_000, 6), peers))
+        readers.append(UsageReader(2, DIM, PastTexts(Calendar(WindowUnit.DAY), 100_000, 6), peers))
     random = np.random.default_rng(2)
     for at in range(60 * DAYS):
         node, day = at % nodes, at // 60

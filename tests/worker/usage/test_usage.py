@@ -58,7 +58,7 @@ def small_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reader(most: int = 10_000, windows: int = 6) -> UsageReader:
-    return UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), most, windows))
+    return UsageReader(2, DIM, PastTexts(Calendar(WindowUnit.DAY), most, windows))
 
 
 def rows(ids: np.ndarray) -> np.ndarray:
@@ -283,7 +283,7 @@ def test_unknown_words_and_words_that_are_gone_say_nothing():
 
 def test_what_is_remembered_is_bounded():
     past = PastTexts(Calendar(WindowUnit.DAY), 40, 2)
-    usage = UsageReader(2, past)
+    usage = UsageReader(2, DIM, past)
     for day in range(1, 9):
         keep(usage, block(["abcdef"] * 3, day))
     assert past.tokens <= 40
