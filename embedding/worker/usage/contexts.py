@@ -74,17 +74,18 @@ def add_contexts(
     sentences: Any,
     documents: Any,
     chosen: Any,
+    wanted: Any,
     says: Any,
     window: int,
     sums: Any,
     counts: Any,
 ) -> None:
-    """Add one unit vector of each word of each chosen document to `sums`, and 1 to `counts`.
+    """Add one unit vector of each wanted word of each chosen document to `sums`, 1 to `counts`.
 
     A context counts once for each reach from 1 to `window` that it is within.
 
     tokens   int32 [n], rows of `says`, -1 for none
-    chosen   int64 [k], documents
+    chosen   int64 [k], documents; wanted: bool [v], words
     says     float32 [v, dim], what a context says
     sums     float32 [v, dim]; counts float32 [v]
     """
@@ -104,7 +105,7 @@ def add_contexts(
             _add_up(tokens, low, high, says, ends)
             for t in range(low, high):
                 word = tokens[t]
-                if word < 0:
+                if word < 0 or not wanted[word]:
                     continue
                 if last[word] != d:
                     last[word], place[word], words[n] = d, n, word

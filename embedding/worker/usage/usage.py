@@ -198,6 +198,10 @@ class UsageReader:
                 groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
+        used = whole.ids[whole.sentences[whole.documents[window_begin]] :]
+        if self.peers is None:
+            # Nothing is compared with the past of words that nobody uses in the window.
+            often &= np.bincount(used[used >= 0], minlength=len(ids)) > 0
         present = {(source, 0): each for (source, time), each in groups.items() if time == 1}
         found = _ByCounts(words, by_counts, whole, often, present)
         shift = context_shift(window, text.pairs, ids, by_counts.says)
@@ -285,17 +289,16 @@ class UsageReader:
         for unit in np.unique(units).tolist():
             add_contexts(
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
-                *(contexts.says, self.window, sums, counts),
+                *(chosen, contexts.says, self.window, sums, counts),
             )
             used = np.flatnonzero(counts)
-            sent = used[chosen[used]]
-            if len(sent):
+            if len(used):
                 yield replace(
                     empty,
                     part=empty.part + unit,
-                    ids=contexts.ids[sent],
-                    sums=narrow(sums[sent]),
-                    documents=counts[sent],
+                    ids=contexts.ids[used],
+                    sums=narrow(sums[used]),
+                    documents=counts[used],
                 )
             # Fresh memory of every unit would cost more than the sums.
             sums[used], counts[used] = 0.0, 0.0
