@@ -87,13 +87,13 @@ def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
-    documents = np.concatenate([part.documents[part.places[at]] for _, part, at in parts])
+    documents = np.concatenate([part.documents[at] for _, part, at in parts])
     return Usage(
         rows=np.concatenate([rows for rows, _, _ in parts]),
         sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
         mentions=documents.sum(axis=1).astype(np.int64),
         pairs=documents,
-        means=_means([(part, part.places[at]) for _, part, at in parts]),
+        means=_means([(part, at) for _, part, at in parts]),
     )
 
 

@@ -20,10 +20,7 @@ from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
-from embedding.server.rows.memory import grown
-from embedding.server.rows.slotmap import SlotMap
 
-_FIRST = 256
 _ROWS = 1024
 """Sums that are added at a time, so that what they pass through stays in a core's cache."""
 _MOST = 60_000.0
@@ -39,9 +36,8 @@ class SourceUsage:
     for each unit that has one.
 
     ids        int64 [n], row ids, increasing
-    places     int64 [n], where each is in `documents` and `units`, which may have more rows
-    documents  float32 [m, UNITS], how many documents use each word
-    units      int32 [m, UNITS], which of `sums` is that of each unit
+    documents  float32 [n, UNITS], how many documents use each word
+    units      int32 [n, UNITS], which of `sums` is that of each unit
     sums       float16 [k, dim], of one unit vector a document; the first is 0, that of all units
                without documents
     time       0: texts of the window, by the rows of the model; 1: the same, 2: of the one before
@@ -51,72 +47,46 @@ class SourceUsage:
 
     source: str
     ids: IntArray
-    places: IntArray
     documents: FloatArray
     units: CodeArray
     sums: HalfArray
     time: int = 0
 
 
-class _Sums:
-    """Sums of one source in one window: a place for each word, a row for each of its units."""
-
-    def __init__(self, dim: int) -> None:
-        self.places = SlotMap()
-        self.size, self.rows = 0, 1
-        self.documents = np.zeros((_FIRST, UNITS), dtype=np.float32)
-        self.units = np.zeros((_FIRST, UNITS), dtype=np.int32)
-        self.sums = np.zeros((_FIRST, dim), dtype=np.float16)
-
-    def place(self, ids: IntArray) -> IntArray:
-        """Places int64 [n] of distinct ids."""
-        found = self.places.slots(ids)
-        new = np.flatnonzero(found < 0)
-        if len(new):
-            found[new] = np.arange(self.size, self.size + len(new))
-            self.places.put(found[new], ids[new])
-            self.size += len(new)
-            self.documents = grown(self.documents, self.size)
-            self.units = grown(self.units, self.size)
-        return found
-
-    def rows_of(self, places: IntArray, unit: int) -> CodeArray:
-        """Rows int32 [n] of `sums` for a unit of distinct places."""
-        rows: CodeArray = self.units[places, unit]
-        new = np.flatnonzero(rows == 0)
-        if len(new):
-            rows[new] = np.arange(self.rows, self.rows + len(new))
-            self.units[places[new], unit] = rows[new]
-            self.rows += len(new)
-            self.sums = grown(self.sums, self.rows)
-        return rows
-
-    def add(self, part: ContextSums) -> None:
-        """Add a part, which names each word once."""
-        places, unit = self.place(part.ids), part.part % UNITS
-        self.documents[places, unit] += part.documents
-        rows = self.rows_of(places, unit)
-        for start in range(0, len(rows), _ROWS):
-            some = slice(start, start + _ROWS)
-            whole = widen(self.sums[rows[some]]) + widen(part.sums[some])
-            self.sums[rows[some]] = narrow(np.clip(whole, -_MOST, _MOST))
-
-    def held(self, key: _Key) -> SourceUsage:
-        source, time = key
-        slots = self.places.used()
-        ids = self.places.ids(slots)
-        return SourceUsage(source, ids, slots, self.documents, self.units, self.sums, time)
-
-
 def added_up(handed: Iterable[Handed]) -> list[SourceUsage]:
     """What processes said of some windows, by source and time, added in this order."""
-    sums: dict[_Key, _Sums] = {}
-    for one in handed:
-        for part in one.sums_of(0):
-            if len(part.ids):
-                key = part.source, part.part // UNITS
-                sums.setdefault(key, _Sums(part.sums.shape[1])).add(part)
-    return [sums[key].held(key) for key in sorted(sums)]
+    parts: dict[_Key, list[ContextSums]] = {}
+    for part in (part for one in handed for part in one.sums_of(0) if len(part.ids)):
+        parts.setdefault((part.source, part.part // UNITS), []).append(part)
+    return [_added(source, time, parts[source, time]) for source, time in sorted(parts)]
+
+
+def _added(source: str, time: int, parts: Sequence[ContextSums]) -> SourceUsage:
+    """Parts, each of which names a word once. What one process alone says is copied as it is."""
+    place = np.zeros(max(int(part.ids.max()) for part in parts) + 1, dtype=np.int64)
+    for part in parts:
+        place[part.ids] = 1
+    ids = np.flatnonzero(place)
+    place[ids] = np.arange(len(ids))
+    documents = np.zeros((len(ids), UNITS), dtype=np.float32)
+    units = np.zeros((len(ids), UNITS), dtype=np.int32)
+    most, used = 1 + sum(len(part.ids) for part in parts), 1
+    sums = np.zeros((most, parts[0].sums.shape[1]), dtype=np.float16)
+    for part in parts:
+        at, unit = place[part.ids], part.part % UNITS
+        documents[at, unit] += part.documents
+        new = at[units[at, unit] == 0]
+        units[new, unit] = np.arange(used, used + len(new))
+        if len(new) == len(at):
+            sums[used : used + len(new)] = part.sums
+        else:
+            for start in range(0, len(at), _ROWS):
+                some = slice(start, start + _ROWS)
+                rows = units[at[some], unit]
+                whole = widen(sums[rows]) + widen(part.sums[some])
+                sums[rows] = narrow(np.clip(whole, -_MOST, _MOST))
+        used += len(new)
+    return SourceUsage(source, ids, documents, units, sums, time)
 
 
 @dataclass(frozen=True)
@@ -249,6 +219,8 @@ class UsageSums:
         for owner, words in self._words.items():
             if owner[0] == window:
                 held.update(words)
+        if held.total() + sum(len(part.ids) for part in parts) <= self.limit:
+            return list(parts)
         found, known = [], dict[_Key, IntArray]()
         for part in parts:
             time = part.part // UNITS

@@ -98,7 +98,7 @@ class Convergence:
     passes  most tokens rehearsed for each token of a model's first window; 0: none
     tick    tokens of one rehearsal, at most
     start   loss above which a model has not left its start
-    last    as `tick`, of the last window; its loss is looked at for nothing but the figures
+    last    as `tick`, of the last window; None: the same
     """
 
     def __init__(

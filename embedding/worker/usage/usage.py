@@ -26,14 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import (
-    BUSIEST,
-    UNITS,
-    ContextShift,
-    ContextSums,
-    Inherited,
-    WindowUse,
-)
+from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, Inherited, WindowUse
 from embedding.exchange.textcounts import TextCounts
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
@@ -64,6 +57,7 @@ _BITS = (12, 24)
 _UseCounts = npt.NDArray[np.floating]
 Rows = Callable[[IntArray], FloatArray]
 """Rows float32 [n, dim] of `in` of some ids, as they are now."""
+_Reading = Callable[[NodeLexicon, Rows], WindowUse]
 
 
 class UsageReader:
@@ -84,7 +78,7 @@ class UsageReader:
         self._dim = dim
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="usage")
-        self._ahead: tuple[int, int, Future[_ByCounts | None]] | None = None
+        self._ahead: tuple[int, int, Future[_Reading]] | None = None
         self._blocks = 0
 
     @classmethod
@@ -139,43 +133,26 @@ class UsageReader:
         vectors from counts, the window, the one before it, all older ones, and what its busiest
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
-        use = WindowUse(window, tuple(inherited))
-        found = self._begun(window, lexicon) or self._by_counts(window, lexicon, inherited)
-        if found is None:
-            return use
-        ids, words = found.by_counts.ids, found.words
-        every = np.union1d(ids, words[positions(lexicon.ids, words) >= 0])
-        vectors = [rows(every[at : at + PULLED]) for at in range(0, len(every), PULLED)]
-        model = np.concatenate(vectors).astype(np.float32)
-        mentions = lexicon.counts[lexicon.places(every)]
-        by_rows = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
-        parts = found.sums + self._sums_of(window, found, by_rows, found.present)
-        sums = tuple(sorted(parts, key=lambda part: (part.source, part.part)))
-        return replace(use, sums=sums, shifts=found.shifts)
+        ahead, self._ahead = self._ahead, None
+        if not inherited and ahead is not None and ahead[:2] == (window, self._blocks):
+            return ahead[2].result()(lexicon, rows)
+        return self._by_counts(window, lexicon, inherited)(lexicon, rows)
 
     def begin(self, window: int, lexicon: NodeLexicon) -> None:
-        """A window of a corpus was learnt once, and is learnt again now: what is read by counts is
-        read meanwhile, where it takes no other node's."""
+        """No more comes of a window of a corpus, which is learnt again now: what is read by counts
+        is read meanwhile, where no other node's are needed."""
         if self.peers is None and (self._ahead is None or self._ahead[0] != window):
             reading = self._pool.submit(self._by_counts, window, lexicon, ())
             self._ahead = window, self._blocks, reading
 
-    def _begun(self, window: int, lexicon: NodeLexicon) -> _ByCounts | None:
-        """What was read meanwhile, if nothing has come or gone since; None: it is to be read."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is None or ahead[:2] != (window, self._blocks):
-            return None
-        found = ahead[2].result()
-        ids = () if found is None else found.by_counts.ids
-        return found if (positions(lexicon.ids, np.asarray(ids)) >= 0).all() else None
-
     def _by_counts(
         self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
-    ) -> _ByCounts | None:
-        """All that is read by vectors from counts; None: there is no text of the window."""
+    ) -> _Reading:
+        """Read all that is read by vectors from counts; what is returned reads the rest by rows."""
+        use = WindowUse(window, tuple(inherited))
         text = self._text(window, lexicon, inherited)
         if text is None:
-            return None
+            return lambda *_: use
         ids, whole = text.ids, text.documents
         shared = None if self.peers is None else self.peers.sum(window)
         words, seen, pairs = ids, text.seen, text.pairs
@@ -192,21 +169,46 @@ class UsageReader:
         first = 0
         for time, stretch in text.read:
             stop = first + len(stretch.units)
-            groups.setdefault((stretch.source, time), []).append(np.arange(first, stop))
+            for each in (0, 1) if time == 1 else (time,):
+                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
             if busiest[first:stop].any():
                 theirs = first + np.flatnonzero(busiest[first:stop])
                 groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
-        used = whole.ids[whole.sentences[whole.documents[window_begin]] :]
         if self.peers is None:
             # Nothing is compared with the past of words that nobody uses in the window.
+            used = whole.ids[whole.sentences[whole.documents[window_begin]] :]
             often &= np.bincount(used[used >= 0], minlength=len(ids)) > 0
-        present = {(source, 0): each for (source, time), each in groups.items() if time == 1}
-        found = _ByCounts(words, by_counts, whole, often, present)
+
+        def sums(contexts: Contexts, *, by_rows: bool) -> list[ContextSums]:
+            return [
+                part
+                for (source, time), documents in sorted(groups.items())
+                if by_rows == (time == 0)
+                for part in self._sums(
+                    ContextSums.none(window, source, time * UNITS),
+                    whole,
+                    np.concatenate(documents),
+                    contexts,
+                    often,
+                )
+            ]
+
         shift = context_shift(window, text.pairs, ids, by_counts.says)
-        sums = self._sums_of(window, found, by_counts, groups)
-        return replace(found, sums=sums, shifts=() if shift is None else (shift,))
+        parts = sums(by_counts, by_rows=False)
+
+        def finished(lexicon: NodeLexicon, rows: Rows) -> WindowUse:
+            every = np.union1d(ids, words)
+            every = every[positions(lexicon.ids, every) >= 0]
+            vectors = [rows(every[at : at + PULLED]) for at in range(0, len(every), PULLED)]
+            model = np.concatenate(vectors).astype(np.float32)
+            mentions = lexicon.counts[lexicon.places(every)]
+            now = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
+            found = sorted([*parts, *sums(now, by_rows=True)], key=lambda p: (p.source, p.part))
+            return replace(use, sums=tuple(found), shifts=() if shift is None else (shift,))
+
+        return finished
 
     def _text(
         self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
@@ -249,26 +251,6 @@ class UsageReader:
         pairs = pair_counts(tokens, whole.sentences, border, self.window, len(ids))
         seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
         return _Text(read, replace(whole, ids=tokens), ids, seen, pairs)
-
-    def _sums_of(
-        self,
-        window: int,
-        text: _ByCounts,
-        contexts: Contexts,
-        groups: dict[tuple[str, int], list[IntArray]],
-    ) -> tuple[ContextSums, ...]:
-        """groups: documents int64 of each source and time; contexts: by which they are read."""
-        return tuple(
-            part
-            for (source, time), documents in sorted(groups.items())
-            for part in self._sums(
-                ContextSums.none(window, source, time * UNITS),
-                text.documents,
-                np.concatenate(documents),
-                contexts,
-                text.often,
-            )
-        )
 
     def _sums(
         self,
@@ -318,24 +300,6 @@ class _Text:
     ids: IntArray
     seen: _UseCounts
     pairs: PairCounts
-
-
-@dataclass(frozen=True)
-class _ByCounts:
-    """What a window says by vectors from counts, and what of it is to be read by rows.
-
-    words      int64, of which vectors were made; documents: all, tokens are rows of `by_counts`
-    often      bool [v], the words that are sent
-    present    documents of the window, by source and time 0
-    """
-
-    words: IntArray
-    by_counts: Contexts
-    documents: PastDocuments
-    often: npt.NDArray[np.bool_]
-    present: dict[tuple[str, int], list[IntArray]]
-    sums: tuple[ContextSums, ...] = ()
-    shifts: tuple[ContextShift, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,7 @@ class Disturbed(RuleBasedStateMachine):
     def _found(self) -> dict[int, float]:
         found: Counter[int] = Counter()
         for one in added_up(self.usage.held([WINDOW])):
-            for at, row in zip(one.ids.tolist(), one.places.tolist(), strict=True):
+            for row, at in enumerate(one.ids.tolist()):
                 assert one.sums[one.units[row, 0], 0] == (1.0 + at) * one.documents[row, 0]
                 found[at] += float(one.documents[row, 0])
         return dict(found)

@@ -81,13 +81,12 @@ def test_sums_add_up_by_window_source_time_and_unit():
     assert (board.source, news.source, before.source) == ("글판", "뉴스", "뉴스")
     assert (board.time, news.time, before.time) == (0, 0, 1)
     assert news.ids.tolist() == [0, 1]
-    first_of_dim = news.sums[news.units[news.places], 0]
+    first_of_dim = news.sums[news.units, 0]
     assert (first_of_dim[0, 0], first_of_dim[0, 5], first_of_dim[1, 0]) == (5.0, 2.0, 1.0)
     assert first_of_dim.sum() == 8.0, "no other unit has any"
     assert (news.documents[0, 0], news.documents[0, 5], news.documents.sum()) == (4.0, 2.0, 8.0)
-    assert news.places.tolist() == [0, 1]
     assert before.ids.tolist() == [3]
-    assert before.sums[before.units[before.places][0, 1], 0] == 6.0
+    assert before.sums[before.units[0, 1], 0] == 6.0
     (other,) = server.sums(NEXT)
     assert other.ids.tolist() == [2]
     assert server.usage.describe() == {"held": 5, "before": 1, "dropped": 0, "units": UNITS}
@@ -118,7 +117,7 @@ def test_a_process_says_all_of_a_window_in_portions_and_the_last_word_counts():
 
 def value_of(server: Server) -> dict[int, float]:
     one = server.sums(AT)[0]
-    values = one.sums[one.units[one.places][:, 0], 0]
+    values = one.sums[one.units[:, 0], 0]
     return dict(zip(one.ids.tolist(), values.tolist(), strict=True))
 
 
@@ -173,8 +172,8 @@ def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
         server.push(use(0, [0] if value > 2 else [1], value), node=f"n{value}")
     server.push(use(0, [1], 2.0))
     (found,) = server.sums(AT)
-    assert found.sums[found.units[found.places, 0], 0].tolist() == [60_000.0, 3.5]
-    assert found.documents[found.places, 0].tolist() == [4.0, 4.0]
+    assert found.sums[found.units[:, 0], 0].tolist() == [60_000.0, 3.5]
+    assert found.documents[:, 0].tolist() == [4.0, 4.0]
 
 
 def test_the_bound_holds_and_says_what_was_passed_over():
@@ -208,8 +207,8 @@ def test_sums_survive_a_restart():
     for one, other in zip(kept, back, strict=True):
         assert (one.source, one.time) == (other.source, other.time)
         assert np.array_equal(one.ids, other.ids)
-        assert np.array_equal(one.documents[one.places], other.documents[other.places])
-        mine, theirs = (each.sums[each.units[each.places]] for each in (one, other))
+        assert np.array_equal(one.documents, other.documents)
+        mine, theirs = (each.sums[each.units] for each in (one, other))
         assert np.array_equal(mine, theirs)
 
 
@@ -234,17 +233,17 @@ def test_a_checkpoint_with_the_sums_of_all_nodes_opens():
     arrays = {}
     before = server.sums(AT)
     for number, one in enumerate(before):
-        documents = one.documents[one.places]
+        documents = one.documents
         arrays[f"usage.{number}.ids"] = one.ids
         arrays[f"usage.{number}.documents"] = documents
-        arrays[f"usage.{number}.sums"] = one.sums[one.units[one.places][documents > 0]]
+        arrays[f"usage.{number}.sums"] = one.sums[one.units[documents > 0]]
     other = UsageSums(DIM, wanted=True, limit=9)
     other.restore([[AT, one.source, one.time] for one in before], arrays)
     for one, back in zip(before, added_up(other.held([AT])), strict=True):
         assert (one.source, one.time) == (back.source, back.time)
-        assert np.array_equal(one.documents[one.places], back.documents[back.places])
+        assert np.array_equal(one.documents, back.documents)
         for unit in range(UNITS):
-            mine, theirs = (each.sums[each.units[each.places, unit]] for each in (one, back))
+            mine, theirs = (each.sums[each.units[:, unit]] for each in (one, back))
             assert np.array_equal(mine, theirs)
 
 

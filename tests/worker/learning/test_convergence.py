@@ -105,6 +105,17 @@ def test_the_last_window_of_a_corpus_is_rehearsed_over_all_that_is_remembered() 
         assert machine.converged
 
 
+def test_the_last_window_may_be_rehearsed_in_larger_portions_than_others() -> None:
+    machine = Convergence(30.0, 10_000, last=40_000)
+    for window in range(10):
+        machine.read(window, 10_000)
+        assert all(order.tokens <= 10_000 for order in rehearsed(machine, lambda n: 2.0))
+    machine.end(100_000)
+    orders = rehearsed(machine, lambda n: 2.0)
+    assert max(order.tokens for order in orders) == 40_000
+    assert sum(order.tokens for order in orders) == LAST * 30 * 100_000
+
+
 def test_the_last_window_of_a_long_corpus_costs_no_more_than_a_bound() -> None:
     machine = Convergence(30.0, 100_000)
     machine.read(0, 1_000_000)

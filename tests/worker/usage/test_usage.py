@@ -281,6 +281,38 @@ def test_unknown_words_and_words_that_are_gone_say_nothing():
     assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse(int(9 * DAY))
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_window_that_is_read_while_it_is_learnt_again_says_the_same(late: bool):
+    """What comes late is read, too."""
+    plain, begun = reader(), reader()
+    for usage in (plain, begun):
+        keep(usage, block(TEXTS, 8))
+        keep(usage, block(["abc", "dea", "kab"], 9))
+    begun.begin(int(9 * DAY), Lexicon())
+    begun.begin(int(9 * DAY), Lexicon())
+    if late:
+        for usage in (plain, begun):
+            keep(usage, block(["cab", "aeh"], 9, "t"))
+    first, second = (usage.close(int(9 * DAY), Lexicon(), rows) for usage in (plain, begun))
+    assert {part.part // UNITS for part in first.sums} == {0, 1, 2}
+    assert {part.source for part in first.sums} == ({"s", "t"} if late else {"s"})
+    for one, other in zip(first.sums, second.sums, strict=True):
+        assert (one.source, one.part) == (other.source, other.part)
+        assert np.array_equal(one.ids, other.ids)
+        assert np.array_equal(one.sums, other.sums)
+
+
+def test_of_words_that_are_not_used_in_the_window_no_past_is_sent():
+    usage = reader()
+    keep(usage, block(TEXTS, 8))
+    keep(usage, block(["abc", "dea"], 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
+    assert {part.part // UNITS for part in parts} == {0, 1, 2}
+    used = {IDS[word] for word in "abcde"}
+    assert all(set(part.ids.tolist()) <= used for part in parts)
+    assert added(parts, 2, "a")[1] == 4
+
+
 def test_what_is_remembered_is_bounded():
     past = PastTexts(Calendar(WindowUnit.DAY), 40, 2)
     usage = UsageReader(2, DIM, past)

@@ -80,6 +80,13 @@ def test_noise_words_are_drawn_as_often_as_their_counts_say() -> None:
     assert found == pytest.approx(expected, rel=0.12, abs=0.001)
 
 
+def test_no_noise_is_drawn_that_the_windows_of_kept_words_do_not_reach() -> None:
+    model = KEPT.model_copy(update={"noise_own": 12, "move": 6, "span": 64})
+    known, read = lexicon(50), np.arange(0, 50, 3, dtype=np.int64)
+    drawn = [len(NoiseWords(model).draw(2_000, 5, known, [read], kept)) for kept in (2_000, 500)]
+    assert drawn == [12_000, 64 + 6 * 500]
+
+
 def test_words_without_a_row_are_no_noise() -> None:
     noise = NoiseWords(KEPT.model_copy(update={"noise_own": 6}))
     drawn = noise.draw(100, 1, lexicon(20), [np.array([-1, 3, -1], dtype=np.int64)])
