@@ -26,10 +26,12 @@ from pydantic.fields import FieldInfo
 from embedding.cli import app
 from embedding.commands import reasons
 from embedding.commands.option_groups import known_names, meanings, named, settings_meanings
+from embedding.exchange.sharding import sharding
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
 from embedding.server.config import ServerConfig
 from embedding.server.figures.metrics import render
+from embedding.server.grouping import needed_groups
 from embedding.server.service import running_server
 from embedding.settings import FIRST_SETTINGS, PREFIX, Settings
 from embedding.sources.config import SourceConfig
@@ -232,7 +234,8 @@ def metric_families() -> Iterator[tuple[str, str, list[str], str]]:
     with running_server(ServerConfig(min_count=1), dim=2) as server:
         server.state.report("n", _REPORT)
         status = server.status()
-        text = render(status | _more(status), server.state.meters).decode()
+        more = [sharding().metrics, needed_groups("metrics").metrics]
+        text = render(status | _more(status), server.state.meters, more).decode()
     for family in text_string_to_metric_families(text):
         labels = {name for sample in family.samples for name in sample.labels} - {"le"}
         labels |= _LABELS.get(family.name, set())

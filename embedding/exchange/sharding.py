@@ -4,7 +4,7 @@ that. Other packages bring it; types of rooms above are named in words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +77,10 @@ class Sharding(Protocol):
 
         tables   the `Tables` of the server itself; buckets  rows of n-grams
         """
+
+    @staticmethod
+    def metrics(status: Mapping[str, Any]) -> Iterator[Any]:
+        """Families of Prometheus, from the status of a server."""
 
     @staticmethod
     def reshard(

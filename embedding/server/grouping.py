@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -147,6 +147,10 @@ class ServerGroups(Protocol):
         """Where each group's server of a training (`TrainRequest`) is reached, the leader's first,
         for the length of a `with` block. A process that dies is started again, at the same port.
         """
+
+    @staticmethod
+    def metrics(status: Mapping[str, Any]) -> Iterator[Any]:
+        """Families of Prometheus, from the status of a server."""
 
     @staticmethod
     def stream(followers: Any, state: Any, asks: Callable[[str], list[Any]], who: Any) -> Any:

@@ -373,7 +373,9 @@ class ParameterServer:
         return reasons
 
     def metrics(self) -> bytes:
-        return render(self.status(), self.state.meters)
+        shards = None if self._shards is None else sharding()
+        more = [part.metrics for part in (shards, self._grouping) if part is not None]
+        return render(self.status(), self.state.meters, more)
 
     def _session(self) -> NodeSession:
         extras = [

@@ -197,7 +197,6 @@ MAX_SOURCES = 10_000
 MAX_NAME = 1_000
 MAX_WORD_BYTES = 16_384
 MAX_REPORT_BYTES = 256 * 1024
-MAX_LOST = 10_000_000
 MAX_COUNT = 2**40
 """Most occurrences of a word, tokens or pairs in one push: sums of them stay exact."""
 
@@ -279,16 +278,6 @@ def check_rows(
             f"pull: {rows} {what} make {size} bytes; max_message_bytes of the server allows "
             f"{most_bytes}.",
             kind="size",
-        )
-
-
-def check_lost(node: str, lost: int) -> None:
-    """RefusedError when a node says that more of its pushes are lost than it can have made."""
-    if lost > MAX_LOST:
-        raise RefusedError(
-            f"node {node}: its `first` push is {lost} behind the last one that is known here; at "
-            f"most {MAX_LOST} are accepted.",
-            kind="sequence",
         )
 
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from embedding import __file__ as core
+from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.ports import lasting_port
@@ -174,6 +175,18 @@ def announce(**addresses: str) -> None:
     """In such a process: say that it listens, and where, as ProcessKeeper reads it."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
         out.write(json.dumps(addresses) + "\n")
+
+
+def own_line(config: ServerConfig) -> ExchangeConfig:
+    """How a server reaches others of its training: with its own secret, authority and limits."""
+    return ExchangeConfig(
+        # A group asks its leader to cut windows, which is an operator's call.
+        token_file=config.operator_token_file or config.token_file,
+        tls_ca=config.tls_ca or config.tls_cert,
+        tls_cert=None if config.tls_client_ca is None else config.tls_cert,
+        tls_key=None if config.tls_client_ca is None else config.tls_key,
+        max_message_bytes=config.max_message_bytes,
+    )
 
 
 def _listening_at(spec: ProcessSpec, port: int) -> ProcessSpec:

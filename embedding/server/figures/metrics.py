@@ -5,7 +5,7 @@ Names follow prometheus.io/docs/practices/naming: `yeoron_`, base units, `_total
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -26,6 +26,8 @@ from embedding.server.parts import SERVER_PARTS
 Family = CounterMetricFamily | GaugeMetricFamily
 Figures = Mapping[str, tuple[str | Callable[[Any], Any], str]]
 """By name of a metric its figure, a key or a function of what has it, and its help."""
+MoreMetrics = Callable[[Mapping[str, Any]], Iterator[Metric]]
+"""Metrics from a status."""
 
 
 def plain(kind: type[Family], figures: Figures, of: Mapping[str, Any]) -> Iterator[Family]:
@@ -195,58 +197,14 @@ _TEXT = {
 }
 """Name → family, key of `text` in a node's report, help."""
 
-_SHARD_GAUGES: Figures = {
-    "up": (lambda shard: int(shard["state"] == "up"), "Whether the shard is used"),
-    "rows": ("rows", "Rows held"),
-    "bytes": ("bytes", "Memory of rows and their places"),
-    "position": ("position", "Entries of the primary's log carried out"),
-    "behind": ("behind", "Entries of the primary's log to be carried out"),
-}
-_SHARD_COUNTERS: Figures = {
-    "pushes": ("pushes", "Pushes applied"),
-    "duplicates": ("duplicates", "Pushes that had been taken before"),
-    "lost_pushes": ("lost_pushes", "Pushes lost with their node"),
-    "repeated_pushes": (
-        "repeated_pushes",
-        "Pushes whose text is read again and not applied again",
-    ),
-    "rows_in": ("rows_in", "Rows received in pushes"),
-    "rows_out": ("rows_out", "Rows sent in pulls"),
-    "bytes_in": ("bytes_in", "Bytes received from nodes"),
-    "bytes_out": ("bytes_out", "Bytes sent to nodes"),
-    "bytes_led": ("bytes_led", "Bytes between shard and primary"),
-}
-
-_GROUP_GAUGES: Figures = {
-    "up": (lambda group: int(group["state"] == "up"), "Whether the group is heard of"),
-    "lag_seconds": ("lag_s", "Seconds since the group took the changes that it sent last"),
-    "waiting_pushes": ("waiting_pushes", "Pushes of its nodes that the leader has not heard of"),
-    "waiting_rows": ("waiting_rows", "Rows that moved and that the leader has not heard of"),
-    "unconfirmed": ("unconfirmed", "Entries that are in no checkpoint of the leader"),
-    "nodes": ("nodes", "Nodes of the group"),
-}
-_GROUP_COUNTERS: Figures = {
-    "entries": ("entries", "Entries applied"),
-    "duplicates": ("duplicates", "Entries that had been applied before"),
-    "rows_in": ("rows_in", "Changed rows that the group sent"),
-    "rows_out": ("rows_out", "Rows that the group fetched"),
-    "bytes_in": ("bytes_in", "Bytes received from the group"),
-    "bytes_out": ("bytes_out", "Bytes sent to the group"),
-}
-_FOLLOWING: Figures = {
-    "leader_up": (
-        lambda following: float(following["state"] == "up"),
-        "Whether the leader of this server's group is heard of",
-    ),
-}
-
 
 class _StatusCollector(Collector):
     """One scrape."""
 
-    def __init__(self, status: dict[str, Any], meters: Meters) -> None:
+    def __init__(self, status: dict[str, Any], meters: Meters, more: Sequence[MoreMetrics]) -> None:
         self._status = status
         self._meters = meters
+        self._more = more
 
     def collect(self) -> Iterator[Metric]:
         status = self._status
@@ -270,15 +228,8 @@ class _StatusCollector(Collector):
         yield from _sources(status)
         yield from _crawl(status["nodes"])
         yield from text_metrics(status["nodes"])
-        for label, gauges, counters in (
-            ("shard", _SHARD_GAUGES, _SHARD_COUNTERS),
-            ("group", _GROUP_GAUGES, _GROUP_COUNTERS),
-        ):
-            if things := {each[label]: each for each in status[f"{label}s"]}:
-                yield from by(label, GaugeMetricFamily, gauges, things)
-                yield from by(label, CounterMetricFamily, counters, things)
-        if status.get("following") is not None:
-            yield from plain(GaugeMetricFamily, _FOLLOWING, status["following"])
+        for metrics in self._more:
+            yield from metrics(status)
         yield from _transports(status["topology"])
         for name in SERVER_PARTS:
             yield from SERVER_PARTS.get(name).metrics(status["sync"][name])
@@ -429,10 +380,10 @@ def _depth(queue: Any) -> Any:
     return queue.get("depth") if isinstance(queue, dict) else queue
 
 
-def render(status: dict[str, Any], meters: Meters) -> bytes:
-    """The metrics page."""
+def render(status: dict[str, Any], meters: Meters, more: Sequence[MoreMetrics] = ()) -> bytes:
+    """The metrics page; `more` gives metrics of other packages."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    registry.register(_StatusCollector(status, meters))
+    registry.register(_StatusCollector(status, meters, more))
     page: bytes = generate_latest(registry)
     return page

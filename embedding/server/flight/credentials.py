@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.token import private, read_file, read_token
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
@@ -66,18 +65,6 @@ def read_pair(cert: Path, key: Path, host: str) -> tuple[tuple[bytes, bytes], tu
         raise ConfigError(f"tls_key {key}: it is not the key of the certificate {cert}.")
     private(key, "tls_key")
     return (chain, secret), _notes(leaf, where, host)
-
-
-def own_line(config: ServerConfig) -> ExchangeConfig:
-    """How a server reaches others of its training: with its own secret, authority and limits."""
-    return ExchangeConfig(
-        # A group asks its leader to cut windows, which is an operator's call.
-        token_file=config.operator_token_file or config.token_file,
-        tls_ca=config.tls_ca or config.tls_cert,
-        tls_cert=None if config.tls_client_ca is None else config.tls_cert,
-        tls_key=None if config.tls_client_ca is None else config.tls_key,
-        max_message_bytes=config.max_message_bytes,
-    )
 
 
 def _certificates(data: bytes, where: str) -> list[x509.Certificate]:

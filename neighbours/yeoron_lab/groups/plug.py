@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import Metric
 
 from embedding.kernel.registry import NoTraits
 from embedding.server.config import ServerConfig
@@ -15,6 +17,7 @@ from yeoron_lab.groups.calls import GroupCalls
 from yeoron_lab.groups.leader import Leader, following_config
 from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
+from yeoron_lab.groups.metrics import group_metrics
 from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
 from yeoron_lab.groups.shardedreplica import ShardedReplica
 from yeoron_lab.requests import check_server_groups
@@ -58,6 +61,10 @@ class ReplicatedServers:
         from yeoron_lab.groups.trained import following  # a server needs nothing of trainings
 
         return following(request, leader)
+
+    @staticmethod
+    def metrics(status: Mapping[str, Any]) -> Iterator[Metric]:
+        return group_metrics(status)
 
     @staticmethod
     def stream(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from embedding.exchange.sharding import SHARDING, Split
 from embedding.kernel.records import IntArray
 from embedding.kernel.registry import NoTraits
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from embedding.exchange.rowpath import MakePath, RowPath
     from embedding.server.config import ServerConfig
     from embedding.server.rows.tables import Tables
@@ -67,6 +70,12 @@ class RowsOnProcesses:
         dim, seed = tables.dim, tables.seed
         for spec in shard_specs(config, dim=dim, seed=seed, identity="", buckets=buckets):
             erase_rows(spec, ids)
+
+    @staticmethod
+    def metrics(status: Mapping[str, Any]) -> Iterator[Metric]:
+        from yeoron_lab.shards.metrics import shard_metrics
+
+        return shard_metrics(status)
 
     @staticmethod
     def reshard(

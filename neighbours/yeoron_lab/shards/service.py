@@ -35,7 +35,7 @@ from embedding.server.flight.shell import Call, FlightService, called, received
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.validation import check_lost, check_name
+from embedding.server.validation import check_name
 from yeoron_lab.processes import announce, end_with_parent
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.log import at_of, from_json, table_of
@@ -44,6 +44,8 @@ from yeoron_lab.shards.spec import ShardSpec
 from yeoron_lab.shards.state import SHARD_GROUPS, NotReachedError, ShardState
 
 logger = logging.getLogger(__name__)
+
+MAX_LOST = 10_000_000
 
 
 def answer_pull(
@@ -73,6 +75,16 @@ def acknowledged(state: ShardState, node: str) -> Message:
     """How far a node's pushes are here."""
     accepted, durable = state.inbox.accepted(node), state.durable(node)
     return Message({"status": "ok", "accepted": accepted, "durable": durable, "epoch": state.epoch})
+
+
+def check_lost(node: str, lost: int) -> None:
+    """RefusedError when a node says that more of its pushes are lost than it can have made."""
+    if lost > MAX_LOST:
+        raise RefusedError(
+            f"node {node}: its `first` push is {lost} behind the last one that is known here; at "
+            f"most {MAX_LOST} are accepted.",
+            kind="sequence",
+        )
 
 
 class ShardServer:

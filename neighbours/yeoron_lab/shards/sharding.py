@@ -7,8 +7,7 @@ import time
 from collections.abc import Sequence
 
 from embedding.server.config import ServerConfig
-from embedding.server.flight.credentials import own_line
-from yeoron_lab.processes import START_S, ProcessKeeper
+from yeoron_lab.processes import START_S, ProcessKeeper, own_line
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.spec import ShardSpec
