@@ -111,10 +111,6 @@ class RowStore(Protocol):
         """The policy let pushes through; said before the first of them is carried out."""
         del instructions
 
-    def released_entry(self, writer: str, sequence: int) -> None:
-        """An entry of another server is applied, whose rows came to the shards under this name."""
-        del writer, sequence
-
     def together(self, tickets: tuple[tuple[str, int], ...]) -> AbstractContextManager[None]:
         """Pushes (node, sequence) that are taken in here came as one sum of rows."""
         del tickets
@@ -126,9 +122,6 @@ class RowStore(Protocol):
         scale   None: past the optimiser
         writer  who has these changes already
         """
-
-    def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
-        """Ids of rows that others than `who` changed since `seen`, by table; none of shards."""
 
     # -- words ------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
@@ -107,17 +106,6 @@ class LocalRows(RowStore):
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         slots = self.slots(delta.table, delta.ids, "push")
         return self.tables.change(delta.table, slots, delta.values, scale, writer)
-
-    def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
-        found = {}
-        for table in self.tables.kinds:
-            if table is Table.SUB:
-                ids = slots = np.arange(self.tables.buckets, dtype=np.int64)
-            else:
-                ids = self._vocabulary.alive()
-                slots = self._vocabulary.slots(ids, "changes")
-            found[table] = ids[self.tables.versions.unknown(who, table, slots, seen)]
-        return found
 
     def make_room(self, words: int) -> int:
         if self.tables.memory is not None:  # shared tables do not grow

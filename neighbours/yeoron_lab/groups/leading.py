@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
@@ -26,6 +28,7 @@ from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
 from yeoron_lab.groups.client import Reached
 from yeoron_lab.groups.entry import GroupEntry
+from yeoron_lab.shards.rows import ShardedRows
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +98,7 @@ class LedGroups:
             self._hear(led, about)
             # Another incarnation of this server numbers changes from 0: the group hears of all
             # rows.
-            ids = self._state.rows.unknown(group, seen if epoch == self._state.epoch else -1)
+            ids = self._unknown(group, seen if epoch == self._state.epoch else -1)
             ledger = self._state.ledger.nodes
             header = {
                 "at": self._state.rows.position(),
@@ -286,12 +289,27 @@ class LedGroups:
                 kind="sequence",
             )
 
+    def _unknown(self, group: str, seen: int) -> dict[Table, IntArray]:
+        """Ids of rows that others than the group changed since `seen`, by table; it asks shards
+        itself."""
+        found: dict[Table, IntArray] = {}
+        tables, vocabulary = self._state.tables, self._state.vocabulary
+        for table in tables.kinds if self._state.rows.local else ():
+            if table is Table.SUB:
+                ids = slots = np.arange(tables.buckets, dtype=np.int64)
+            else:
+                ids = vocabulary.alive()
+                slots = vocabulary.slots(ids, "changes")
+            found[table] = ids[tables.versions.unknown(group, table, slots, seen)]
+        return found
+
     def _apply(
         self, group: str, rows: Push, arrivals: list[PushArrival], entry: GroupEntry
     ) -> None:
         now = time.monotonic()
         self._state.accounts.complete(arrivals, now)
-        self._state.rows.released_entry(group, entry.sequence)
+        if isinstance(self._state.rows, ShardedRows):
+            self._state.rows.released_entry(group, entry.sequence)
         for arrival in arrivals:
             self._state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.offset)
         self._state.ledger.accept(group, entry.sequence)

@@ -172,6 +172,7 @@ class ShardedRows(RowStore):
             self._changes.append(change)
 
     def released_entry(self, writer: str, sequence: int) -> None:
+        """An entry of another server is applied, whose rows came to the shards under this name."""
         plain = self.tables.optimizer.name != "sum"
         self._changes.append(Change(((writer, sequence),), 1.0, plain=plain))
 
@@ -181,11 +182,6 @@ class ShardedRows(RowStore):
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         del scale, writer
         return len(self.slots(delta.table, delta.ids, "push"))
-
-    def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
-        """See RowStore: a group asks the shards."""
-        del who, seen
-        return {}
 
     def make_room(self, words: int) -> int:
         return words
