@@ -1,4 +1,6 @@
-"""What `yeoron status` shows of a parameter server: its sources, policy, shards and groups."""
+"""What `yeoron status` shows of a parameter server: its sources and its policy; other packages add
+to it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import JustifyMethod
 from rich.table import Table
+
+from embedding.server.figures.shown import STATUS, StatusTable
 
 WIDE = 110
 """Cells from which every column has room."""
@@ -30,18 +34,28 @@ def service_table(states: Mapping[str, str]) -> Table:
 
 def status_tables(server: dict[str, Any], width: int) -> list[Table]:
     """The tables of a server's status, without those that it has nothing for."""
-    found = (source_table(server, width), sync_table(server), shard_table(server))
-    return [table for table in (*found, group_table(server)) if table is not None]
+    found = [source_table(server, width), sync_table(server)]
+    for name in STATUS:
+        found += [shown_table(one) for one in STATUS.get(name)(server)]
+    return [table for table in found if table is not None]
+
+
+def shown_table(found: StatusTable) -> Table:
+    """A table of another package."""
+    table = _titled(found.title, *found.heads)
+    for at, row in enumerate(found.rows):
+        table.add_row(*row, style="red" if at in found.failed else None)
+    return table
 
 
 def status_lines(server: dict[str, Any]) -> list[str]:
-    """What stands below the tables: the leader, the whole, how evenly the nodes read."""
+    """What stands below the tables: the whole, how evenly the nodes read."""
     whole = (
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
     )
-    found = (following_line(server), whole, balance_line(server))
-    return [line for line in found if line is not None]
+    balance = balance_line(server)
+    return [whole] if balance is None else [whole, balance]
 
 
 def source_table(server: dict[str, Any], width: int = WIDE) -> Table:
@@ -122,71 +136,7 @@ def sync_table(server: dict[str, Any]) -> Table | None:
     if sync["dropped_pushes"]:
         dropped = f"{sync['dropped_pushes']:,} pushes, {sync['dropped_tokens']:,} tokens"
         table.add_row("too late", dropped)
-    rounds = sync.get("rounds", {})
-    for name, value in rounds.items() if rounds.get("rounds") else ():
-        if isinstance(value, Mapping):
-            value = ", ".join(f"{node} {n:,}" for node, n in sorted(value.items()))
-        table.add_row(f"rounds: {name.replace('_', ' ')}", str(value))
     for switch in sync["switches"][-3:]:
         at = str(switch["at"])[11:19]
         table.add_row(f"{at} {switch['from']} → {switch['to']}", switch["reason"])
     return table
-
-
-def shard_table(server: dict[str, Any]) -> Table | None:
-    """Rows, memory and progress of each shard, from the server's status; None without shards."""
-    shards = server.get("shards")
-    if not shards:
-        return None
-    heads = ("shard", "state", "rows", "memory", "pushes", "clock", "behind", "restarts")
-    table = _titled("Shards", *heads)
-    for shard in shards:
-        table.add_row(
-            str(shard["shard"]),
-            shard["state"],
-            f"{shard.get('rows', 0):,}",
-            f"{shard.get('bytes', 0) / 2**20:,.0f} MiB",
-            f"{shard.get('pushes', 0):,}",
-            f"{shard.get('position', 0):,}",
-            f"{shard['behind']:,}",
-            str(shard["restarts"]),
-            style=None if shard["state"] == "up" else "red",
-        )
-    return table
-
-
-def group_table(server: dict[str, Any]) -> Table | None:
-    """Lag, entries, rows and bytes of each group that follows; None where none does."""
-    groups = server.get("groups")
-    if not groups:
-        return None
-    heads = ("group", "state", "nodes", "lag", "entries", "rows in", "rows out", "bytes in")
-    table = _titled("Server groups that follow", *heads, "bytes out")
-    for group in groups:
-        lag = group.get("lag_s")
-        table.add_row(
-            group["group"],
-            group["state"],
-            str(group["nodes"]),
-            "" if lag is None else f"{lag:.1f} s",
-            f"{group['entries']:,}",
-            f"{group['rows_in']:,}",
-            f"{group['rows_out']:,}",
-            f"{group['bytes_in'] / 2**20:,.1f} MiB",
-            f"{group['bytes_out'] / 2**20:,.1f} MiB",
-            style=None if group["state"] == "up" else "red",
-        )
-    return table
-
-
-def following_line(server: dict[str, Any]) -> str | None:
-    """How a group that follows stands to its leader; None for any other server."""
-    found = server.get("following")
-    if not found:
-        return None
-    line = (
-        f"group {found['group']} follows {found['leader']}: {found['state']}, lag "
-        f"{found['lag_s']:.1f} s, {found['waiting_pushes']:,} pushes and "
-        f"{found['waiting_rows']:,} rows to tell"
-    )
-    return line if found["reason"] is None else f"{line}; {found['reason']}"

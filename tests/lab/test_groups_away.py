@@ -7,10 +7,10 @@ import pytest
 from grouped import DIM, following
 from threads import ThreadFleet, fleet
 
-from embedding.commands.status_tables import following_line
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from waiting import until
+from yeoron_lab.shown import following_line
 
 pytestmark = [pytest.mark.laboratory, pytest.mark.timeout(600)]
 

@@ -6,7 +6,8 @@ import io
 
 from rich.console import Console
 
-from embedding.commands.status_tables import following_line, group_table
+from embedding.commands.status_tables import shown_table
+from yeoron_lab.shown import following_line, group_table
 
 FIGURES = {"entries": 1_200, "rows_in": 7_000, "rows_out": 9, "bytes_in": 3 * 2**20}
 
@@ -21,7 +22,7 @@ def test_each_group_is_shown_also_one_that_said_nothing_yet():
     up = {"group": "b", "state": "up", "nodes": 2, "lag_s": 0.51, "bytes_out": 0, **FIGURES}
     away = {**up, "group": "c", "state": "away", "lag_s": None}
     console = Console(width=140, record=True, file=io.StringIO())
-    console.print(group_table({"groups": [up, away]}))
+    console.print(shown_table(group_table({"groups": [up, away]})))
     text = console.export_text()
     for shown in ("0.5 s", "1,200", "7,000", "3.0 MiB", "away"):
         assert shown in text
