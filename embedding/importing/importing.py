@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -55,6 +55,9 @@ _FORMATS = (
 """What is read a column at once, by what it looks like: strptime takes 17 for a year of 1700."""
 _FIRST_YEAR, _LAST_YEAR = 1600, 2300
 """A date before or behind these stands for none; so it is in a dated corpus, too."""
+_SERIAL = re.compile(r"(?:3[3-9]|[4-6]\d|7[0-2])\d{3}(?:\.\d{1,12})?")
+"""Days of a spreadsheet from 1990 to 2099, as in a table that lost their form."""
+_DAY_0 = datetime(1899, 12, 30)  # noqa: DTZ001  (it is one of any zone)
 _MIDNIGHT = datetime.min.time()
 _DAY_US = 86_400_000_000
 
@@ -160,7 +163,7 @@ class DateReading:
         """The time, and whether it is a day."""
         bare = False
         try:
-            when: datetime | None = datetime.fromisoformat(value)
+            when: datetime | None = _of_sheet(value) or datetime.fromisoformat(value)
         except ValueError:
             when, local = parse_time(value), parse_time(value, self._zone)
             bare = when is not None and when.time() == _MIDNIGHT and local != when
@@ -171,6 +174,11 @@ class DateReading:
             bare = when.time() == _MIDNIGHT
             when = when.replace(tzinfo=UTC if bare else self._local)
         return when.astimezone(UTC), bare and self._local is not UTC
+
+
+def _of_sheet(value: str) -> datetime | None:
+    seconds = round(86_400 * float(value)) if _SERIAL.fullmatch(value) else 0
+    return _DAY_0 + timedelta(seconds=seconds) if seconds else None
 
 
 def _is_day(value: str, form: str) -> bool:
@@ -203,6 +211,7 @@ _HINTS = {
     "date": re.compile(r"date|time|일자|날짜|일시|작성일|등록일|게시일"),
     "text": re.compile(r"text|content|body|본문|내용"),
 }
+_OF_A_DAY = (("년", "연도", "년도", "year"), ("월", "month"), ("일", "day"))
 _FITS = 0.6
 """Share of a column's values that must be dates."""
 _LEAST = 4
@@ -262,7 +271,12 @@ def _by_value(name: str, columns: Mapping[str, pa.StringArray], dates: DateReadi
         return None
     ranked = sorted(columns, key=lambda key: not hint.search(key.lower()))
     if name == "date":
-        return next((key for key in ranked if _are_dates(columns[key], dates)), None)
+        # Numbers may be such as those of days in a spreadsheet and count something else.
+        for key in ranked:
+            numbers = pc.all(pc.match_substring_regex(columns[key], r"^\d{5}(\.\d+)?$")).as_py()
+            if (hint.search(key.lower()) or not numbers) and _are_dates(columns[key], dates):
+                return key
+        return None
     best = max(ranked, key=lambda key: _length(columns[key]), default=None)
     return best if best is not None and _length(columns[best]) >= _LEAST else None
 
@@ -273,6 +287,16 @@ def _are_dates(column: pa.StringArray, dates: DateReading) -> bool:
         return False
     when = dates.times(values).when
     return bool(len(when) - when.null_count >= _FITS * len(values))
+
+
+def with_days(columns: Mapping[str, pa.StringArray]) -> Mapping[str, pa.StringArray]:
+    """Columns, and one of dates where year, month and day have one each."""
+    plain = {key.strip().lower(): key for key in columns}
+    keys = [next((plain[name] for name in names if name in plain), "") for names in _OF_A_DAY]
+    if not all(keys):
+        return columns
+    digits = (pc.replace_substring_regex(columns[key], r"\D", "") for key in keys)
+    return {**columns, f"date: {', '.join(keys)}": pc.binary_join_element_wise(*digits, "-")}
 
 
 def _length(column: pa.StringArray) -> float:
@@ -327,6 +351,7 @@ class Conversion:
         """Those with a date and a text; the others with the reason."""
         if not raw.numbers:
             return CorpusRecords([], np.empty(0), raw.wrong)
+        raw = replace(raw, columns=with_days(raw.columns))
         field = {name: self._field(raw, name) for name in ("date", *_OF_A_LINE)}
         dated = self._dates.times(field["date"])
         when = dated.when
@@ -662,7 +687,7 @@ def _sample(path: Path, reader: str, request: ImportRequest) -> RawRecords:
         for raw in rows:
             if raw.numbers:
                 columns = {name: each.slice(0, _SAMPLE) for name, each in raw.columns.items()}
-                return RawRecords(raw.numbers[:_SAMPLE], columns)
+                return RawRecords(raw.numbers[:_SAMPLE], with_days(columns))
             wrong += raw.wrong
     finally:
         getattr(rows, "close", lambda: None)()

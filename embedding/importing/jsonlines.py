@@ -126,6 +126,8 @@ def _flat(value: Any, text: Utf8Text) -> Record:
 
 
 def _plain(value: Any) -> str | None:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = "\n".join(value)
     if isinstance(value, str):
         return value or None
     if isinstance(value, Mapping) and len(value) == 1:  # {"$numberLong": "…"} of MongoDB
@@ -154,7 +156,8 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
     if isinstance(value, Mapping):
         lists: list[list[Any]] = [list(rows) for _, rows in object_lists(value)]
         fullest = max([*lists, [value]], key=lambda rows: sum(map(_spoken, rows)))
-        value = _of_columns(value) or fullest
+        alike = [row for rows in lists if set(rows[0]) == set(fullest[0]) for row in rows]
+        value = _of_columns(value) or alike or fullest
     yield from (_flat(each, text) for each in value)
 
 
@@ -166,9 +169,12 @@ def _spoken(value: Mapping[str, Any]) -> int:
 
 def _by_rows(value: Any) -> Any:
     """Records of a table that is written by rows, as `DataFrame.to_json` does with orient="index",
-    "split" or "values"; another value as it is."""
-    if isinstance(value, Mapping) and value and all(map(str.isdecimal, value)):
-        return list(value.values())
+    "split" or "values", or whose records have keys; another value as it is."""
+    inner = list(value.values()) if isinstance(value, Mapping) else []
+    if inner and all(isinstance(one, Mapping) for one in inner):
+        dated = any(all(parse_time(one.get(name)) for one in inner) for name in inner[0])
+        if dated or all(map(str.isdecimal, value)):
+            return inner
     apart = [value.get(name) for name in ("columns", "data")] if isinstance(value, Mapping) else []
     rows = [apart[0], *apart[1]] if apart and isinstance(apart[1], list) else value
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
@@ -188,7 +194,8 @@ def _of_columns(value: Mapping[str, Any]) -> list[Any]:
     }
     keys = {tuple(one) for one in columns.values()}
     cells = [cell for one in columns.values() for cell in one.values()]
-    whole = len(columns) == len(value) > 1 and len(keys) == 1 and bool(cells)
+    whole = len(columns) == len(value) > 1 and len(keys) == 1
+    whole = whole and not all(isinstance(cell, Mapping) for cell in cells)
     nested = any(isinstance(cell, Mapping | list) for cell in cells)
     if not whole or (nested and not all(str(key).isdecimal() for key in next(iter(keys)))):
         return []

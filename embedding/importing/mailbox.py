@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from email.errors import HeaderParseError
 from email.header import decode_header
@@ -12,10 +13,10 @@ from email.utils import parseaddr
 from itertools import islice
 from pathlib import Path
 
-from embedding.importing.encodings import korean_or_utf8
+from embedding.crawl.charset import decode
 from embedding.importing.opening import UnpackedFile, opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import FetchError, InputError
 from embedding.sources.markup import plain_text
 
 _BLOCK = 1 << 20
@@ -27,9 +28,7 @@ _MULTIPARTS = 100
 """Parts with parts in them that a mail may have: each line is compared with the ends of all."""
 _START = b"From "
 _BETWEEN = b"\n" + _START
-_KOREAN = ("euc_kr", "ks_c_5601_1987", "ksc5601", "ks_c_5601", "cp949", "ms949", "iso_2022_kr")
-_LATIN = ("iso-8859-1", "latin-1", "windows-1252")
-"""What many programs call every text."""
+_HEADER = re.compile(rb"[A-Za-z-]{2,40}:")
 _DEFECTS = (HeaderParseError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What the standard library raises for some mails instead of reading what it can."""
 
@@ -41,15 +40,24 @@ class _ShortHeaders(EmailPolicy):
 
 
 @READERS.register(
-    "mbox", ReaderTraits(noun="a mailbox", suffixes=(".mbox", ".mbx"), begins=(_START,), named=True)
+    "mbox",
+    ReaderTraits(
+        noun="a mailbox", suffixes=(".mbox", ".mbx", ".eml"), begins=(_START,), named=True
+    ),
 )
 def read_mailbox(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
-    """Date, subject, text, list or file, and sender of each mail; quoted lines are left out."""
+    """Date, subject, text, list or file, and sender of each mail; quoted lines are left out.
+
+    A file that begins with the header of a mail is one mail.
+    """
     del options  # each mail says how it is written
     with opened(path) as file:
-        if not file.head(len(_START)).startswith(_START):
+        begin = file.head(_LONGEST_HEADER)
+        if not begin.startswith(_START) and not _HEADER.match(begin):
             raise InputError(f'{path}: not a mailbox; its first line begins with "From ".')
-        mails = islice(enumerate(_mails(file)), since, None)
+        mailbox = begin.startswith(_START)
+        found = _mails(file) if mailbox else iter([b"\n" + file.head(_LONGEST)])
+        mails = islice(enumerate(found), since, None)
         records = ((number, _record(mail, path.stem)) for number, mail in mails)
         yield from in_columns(records, lambda: file.done)
 
@@ -80,7 +88,7 @@ def _record(mail: bytes, name: str) -> Mapping[str, str | None] | str:
             return "a mail without text"
         sender = parseaddr(_header(message, "From"))
         return {
-            "date": _header(message, "Date") or None,
+            "date": _header(message, "Date") or _header(message, "Received").rpartition(";")[2],
             "text": text,
             "title": _header(message, "Subject") or None,
             "source": parseaddr(_header(message, "List-Id"))[1].partition(".")[0] or name,
@@ -91,31 +99,25 @@ def _record(mail: bytes, name: str) -> Mapping[str, str | None] | str:
 
 
 def _body(message: EmailMessage) -> str:
-    part = message.get_body(preferencelist=("plain", "html"))
-    if part is None:
-        return ""
-    payload = part.get_payload(decode=True)
-    if not isinstance(payload, bytes):
-        return ""
-    content = _decoded(payload, part.get_content_charset())
-    text = plain_text(content) if part.get_content_subtype() == "html" else content
-    return "\n".join(line for line in text.splitlines() if not line.startswith(">")).strip()
+    """Its text in plain; where there is none, that in HTML."""
+    for kind in ("plain", "html"):
+        part = message.get_body(preferencelist=(kind,))
+        payload = part.get_payload(decode=True) if part is not None else None
+        if part is not None and isinstance(payload, bytes):
+            content = _decoded(payload, part.get_content_charset())
+            text = plain_text(content) if kind == "html" else content
+            lines = (line for line in text.splitlines() if not line.startswith(">"))
+            if body := "\n".join(lines).strip():
+                return body
+    return ""
 
 
 def _decoded(data: bytes, charset: str | None) -> str:
-    """Text of a mail. Many say nothing or another encoding; CP949 goes by the name of EUC-KR."""
-    if charset and charset.lower() in _LATIN:
-        charset = korean_or_utf8(data) or charset
-    names = ["utf-8", *([charset] if charset else []), "cp949"]
-    if charset and charset.lower().replace("-", "_") in _KOREAN:
-        names = [charset, "cp949"] if charset.lower().startswith("iso-2022") else ["cp949"]
-    for name in names:
-        try:
-            return data.decode(name)
-        except (UnicodeError, LookupError):
-            continue
-    read = [data.decode(name, "replace") for name in ("utf-8", "cp949")]
-    return min(read, key=lambda text: text.count("\ufffd"))
+    """Text of a mail, read as that of a page: many say nothing or another encoding."""
+    try:
+        return decode(data, {"content-type": f"text/plain; charset={charset}"})
+    except FetchError:
+        return data.decode(errors="replace")
 
 
 def _header(message: EmailMessage, name: str) -> str:

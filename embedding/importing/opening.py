@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 from embedding.kernel.errors import InputError
 
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ": lzma.open,
     b"BZh": bz2.open,
+    b"\x28\xb5\x2f\xfd": lambda stored: pa.CompressedInputStream(stored, "zstd"),
 }
 """By what a file begins with."""
 _ZIP = ".zip"
@@ -103,7 +106,7 @@ class UnpackedFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[UnpackedFile]:
-    """A file, unpacked where it is .gz, .xz, .bz2 or a .zip of one file.
+    """A file, unpacked where it is .gz, .xz, .bz2, .zst or a .zip of one file.
 
     Raises InputError for what is no file, is empty or cannot be read, and behind all that could be
     unpacked of a damaged one.

@@ -1,4 +1,4 @@
-"""Spreadsheets, as BigKinds and other archives hand them out: XLSX, or a table in HTML or text."""
+"""Spreadsheets, as BigKinds and others hand them out: XLSX, XML, or a table in HTML or text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ _RATIO = 100
 uniform ones take a tenth. openpyxl needs some hundred bytes of memory for each."""
 _BEGIN = 1 << 16
 """Bytes in which a table in HTML begins, behind its styles."""
+_SHEET_OF_XML = "urn:schemas-microsoft-com:office:spreadsheet"
+"""The namespace of spreadsheets of 2003 in XML."""
 _ROWS, _COLUMNS = 1 << 20, 1 << 14
 """Of a sheet (ECMA-376); a file can name others, and all before them would be filled up."""
 
@@ -50,7 +53,8 @@ _ROWS, _COLUMNS = 1 << 20, 1 << 14
     ),
 )
 def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
-    """The rows of the first sheet below its first line of names.
+    """The rows of the first sheet that has some below its first line of names; of those that are
+    shown, if any is.
 
     A formula counts as the value that was computed last; none is computed here. Many boards hand
     out a table in HTML or text under the name of a spreadsheet, which programs open.
@@ -70,15 +74,20 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         except _DEFECTS:
             book = _book(path, styled=False)
         try:
-            sheet = book.worksheets[0]
-            total = sheet.max_row or 0
-            # Other programs write A1 for the whole sheet.
-            sheet.reset_dimensions()
-            at = [0]
-            yield from in_columns(
-                _rows(_filled(sheet), path, since, at),
-                lambda: min(at[0] / total, 1.0) if total > 1 else 0.0,
-            )
+            shown = [one for one in book.worksheets if one.sheet_state == "visible"]
+            at = [0, 0]
+            for sheet in shown or book.worksheets:
+                at[:] = 0, sheet.max_row or 0
+                # Other programs write A1 for the whole sheet.
+                sheet.reset_dimensions()
+                rows = _rows(_filled(sheet), path, at)
+                first = next(rows, None)
+                if first is not None:
+                    yield from in_columns(
+                        islice(chain([first], rows), since, None),
+                        lambda: min(at[0] / at[1], 1.0) if at[1] > 1 else 0.0,
+                    )
+                    break
         finally:
             book.close()
     except (InvalidFileException, *DAMAGED, *_DEFECTS) as error:
@@ -94,13 +103,20 @@ def _of_text(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecord
         if "\0" in begin:
             raise InputError(f"{path}: neither a spreadsheet nor a table in HTML or text.")
         if begin.startswith("<"):
-            if not re.search("<t[rdh][ >]", begin):
+            xml = _SHEET_OF_XML in begin
+            if not xml and not re.search("<t[rdh][ >]", begin):
                 raise InputError(f"{path}: no table in it; save it as .xlsx or CSV.")
             # The text is UTF-8 by now, whatever it says.
             rows = etree.iterparse(
-                Utf8Text(file, encoding.name), tag="tr", html=True, encoding="utf-8", huge_tree=True
+                Utf8Text(file, encoding.name),
+                tag="{*}Row" if xml else "tr",
+                html=not xml,
+                recover=True,
+                resolve_entities=False,
+                encoding="utf-8",
+                huge_tree=not xml,
             )
-            cells = _rows(map(_cells, rows), path, since, [0])
+            cells = islice(_rows(map(_cells, rows), path, [0]), since, None)
             yield from in_columns(cells, lambda: file.done, note=encoding.note)
             return
     yield from READERS.get("csv")(path, options, since)
@@ -110,11 +126,14 @@ def _cells(event: tuple[str, Any]) -> tuple[str, ...]:
     row = event[1]
     for end in row.iter("br", "p", "div"):
         end.tail = f" {end.tail or ''}"
-    cells = tuple(
-        " ".join("".join(cell.itertext()).split()) for cell in row.iterchildren("td", "th")
-    )
+    cells: list[str] = []
+    for cell in row.iterchildren("td", "th", "{*}Cell"):
+        # Of XML, empty cells before one may be left out: it says its place.
+        place = int(cell.get(f"{{{_SHEET_OF_XML}}}Index") or 0)
+        cells += [""] * (min(place, _COLUMNS) - 1 - len(cells))
+        cells.append(" ".join("".join(cell.itertext()).split()))
     row.clear()
-    return cells
+    return tuple(cells)
 
 
 def _book(path: Path, styled: bool = True) -> Any:
@@ -169,7 +188,7 @@ def _check_parts(path: Path) -> None:
 
 
 def _rows(
-    rows: Iterator[tuple[Any, ...]], path: Path, since: int, at: list[int]
+    rows: Iterator[tuple[Any, ...]], path: Path, at: list[int]
 ) -> Iterator[tuple[int, Record]]:
     """Numbered records; `at[0]` says how many lines were read."""
     names: list[str] | None = None
@@ -181,7 +200,7 @@ def _rows(
         except (*DAMAGED, *_DEFECTS) as error:
             if not number:
                 raise
-            yield max(number, since), f"the sheet cannot be read from here on ({error})"
+            yield number, f"the sheet cannot be read from here on ({error})"
             return
         if row is None:
             return
@@ -194,9 +213,8 @@ def _rows(
             if len({cell for cell in cells if cell is not None}) > 1:
                 names = [cell or str(place) for place, cell in enumerate(cells, 1)]
         elif any(cell is not None for cell in cells):
-            if number >= since:
-                long = sum(len(cell) for cell in cells if cell) > LONGEST_RECORD
-                yield number, TOO_LONG if long else dict(zip(names, cells, strict=False))
+            long = sum(len(cell) for cell in cells if cell) > LONGEST_RECORD
+            yield number, TOO_LONG if long else dict(zip(names, cells, strict=False))
             number += 1
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import os
-import re
-import zlib
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from embedding.importing.opening import DAMAGED, check_file
+from embedding.importing.opening import DAMAGED, UnpackedFile, opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import FetchError, InputError
 from embedding.sources.base import FetchedPage
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from embedding.crawl.extractor import Extractor
 
 _TEXT = "text/plain"
-_LENGTH = re.compile(rb"Content-Length:\s*(\d{1,12})", re.IGNORECASE)
 _TOGETHER = 64
 """Pages that are read before the first of them is handed over."""
 _LARGEST = 8 * 1024 * 1024
@@ -50,25 +46,23 @@ def read_warc(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecor
     """
     from embedding.crawl.extractor import Extractor  # trafilatura takes its time
 
-    check_file(path)
-    size = path.stat().st_size
-    with path.open("rb") as file, asyncio.Runner() as runner:
+    with opened(path) as file, asyncio.Runner() as runner:
         extractor = Extractor(max(1, (os.cpu_count() or 2) - 1), _LIMIT_S, _MOST_CHARACTERS)
         try:
             records = _records(_pages(file, path, since), runner, extractor, options.timezone)
-            yield from in_columns(records, lambda: min(file.tell() / size, 1.0), _TOGETHER)
+            yield from in_columns(records, lambda: file.done, _TOGETHER)
         finally:
             runner.run(extractor.close())
 
 
-def _pages(file: Any, path: Path, since: int) -> Iterator[_Page]:
+def _pages(file: UnpackedFile, path: Path, since: int) -> Iterator[_Page]:
     """The answers in an archive from number `since` on."""
     from warcio.archiveiterator import ArchiveIterator
     from warcio.exceptions import ArchiveLoadFailed
 
     number = 0
     try:
-        for record in ArchiveIterator(_packed_by_records(file), arc2warc=True):
+        for record in ArchiveIterator(file, arc2warc=True):
             if record.rec_type not in ("response", "resource", "conversion"):
                 continue
             if number >= since:
@@ -79,25 +73,6 @@ def _pages(file: Any, path: Path, since: int) -> Iterator[_Page]:
         if not number:
             raise InputError(f"{path}: not a WARC file ({error}).") from error
         yield max(number, since), f"the archive cannot be read from here on ({error})", ""
-
-
-def _packed_by_records(file: Any) -> Any:
-    """The archive as warcio reads it: one that was packed as a whole is unpacked as a whole."""
-    begin = file.read(1 << 16)
-    file.seek(0)
-    if not begin.startswith(b"\x1f\x8b"):
-        return file
-    member = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    try:
-        head = member.decompress(begin, 1 << 20)
-    except zlib.error:
-        return file
-    # A member of several records: a second one begins where the first one ends.
-    length = _LENGTH.search(head)
-    if length is None:
-        return file
-    end = head.find(b"\r\n\r\n", length.end()) + 4 + int(length[1])
-    return gzip.open(file) if head[end : end + 10].lstrip().startswith(b"WARC/") else file
 
 
 def _page(record: Any) -> FetchedPage | str:

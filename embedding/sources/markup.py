@@ -16,7 +16,7 @@ def plain_text(text: str) -> str:
     """Without its markup, a line for each paragraph; any other text as it is. Of `LONGEST_FIELD`
     characters at most.
     """
-    text = text[:LONGEST_FIELD]
+    text = text[:LONGEST_FIELD].replace("<![CDATA[", "").replace("]]>", "")
     if not _MARKUP.search(text):
         return text.strip()
     # Where all of it was escaped, what is behind that may be markup, too.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -365,6 +366,27 @@ def test_an_archive_of_pictures(folder: Folder) -> None:
     assert "record 1: image/png, no page" in said
 
 
+@pytest.mark.parametrize("frames", [1, 2])
+def test_an_archive_packed_by_zstandard(folder: Folder, frames: int) -> None:
+    from warcio.warcwriter import WARCWriter
+
+    kept = io.BytesIO()
+    writer = WARCWriter(kept, gzip=False)
+    text = "봄이 오면 나침반을 들고 도로에 나가는 사람이 많아진다. " * 3
+    headers = {"Content-Type": "text/plain", "WARC-Date": "2024-03-01T00:00:00Z"}
+    for name in ("a", "b"):
+        body = io.BytesIO(f"{name} {text}".encode())
+        record = writer.create_warc_record(
+            f"http://news.example/{name}", "conversion", body, warc_headers_dict=headers
+        )
+        writer.write_record(record)
+    data = kept.getvalue()
+    middle = data.index(b"WARC/1.0", 1)
+    parts = [data] if frames == 1 else [data[:middle], data[middle:]]
+    folder.take("a.warc.zst", b"".join(map(zstandard.compress, parts)))
+    assert [line["text"][0] for line in folder.lines()] == ["a", "b"]
+
+
 DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 FORMS = (
     "{y:04}.{m:02}.{d:02}",
@@ -508,3 +530,131 @@ def test_a_short_cell_that_is_merged_downwards_counts_for_each_row(folder: Folde
 def test_markup_that_was_escaped_is_none_of_the_words(folder: Folder, written: str) -> None:
     folder.take("a.jsonl", json.dumps({"date": "2024-01-01", "text": written}))
     assert folder.lines()[0]["text"] == "봄이\n온다"
+
+
+@pytest.mark.parametrize("name", ["날짜", "date"])
+@pytest.mark.parametrize(
+    ("days", "dates"),
+    [
+        (("44197", "44198"), ("2021-01-01T00:00:00Z", "2021-01-02T00:00:00Z")),
+        (("44197.5", "44198.25"), ("2021-01-01T12:00:00Z", "2021-01-02T06:00:00Z")),
+        (("44197.0", "2021-01-02"), ("2021-01-01T00:00:00Z", "2021-01-02T00:00:00Z")),
+    ],
+)
+def test_days_of_a_spreadsheet_are_dates_where_a_column_is_called_so(
+    folder: Folder, name: str, days: tuple[str, str], dates: tuple[str, str]
+) -> None:
+    rows = "".join(f"{40000 + at},{day},봄이 오면 도로에 나간다\n" for at, day in enumerate(days))
+    folder.take("a.csv", f"조회,{name},본문\n{rows}")
+    assert tuple(line["date"] for line in folder.lines()) == dates
+    folder.out.unlink()
+    message = folder.refuses("a.csv", rows.replace("2021-01-02", "44198").join(["a,b,본문\n", ""]))
+    assert "no column of dates" in message
+
+
+@pytest.mark.parametrize("names", ["년,월,일", "연도,월,일", "Year,Month,Day"])
+@pytest.mark.parametrize("form", ["{}", "{:02}"])
+def test_year_month_and_day_may_have_a_column_each(folder: Folder, names: str, form: str) -> None:
+    rows = [f"2024,{form.format(2)},{form.format(day)},봄이 오면 나간다\n" for day in (28, 29, 30)]
+    result = folder.take("a.csv", f"{names},본문\n{''.join(rows)}", timezone="Asia/Seoul")
+    assert [line["date"] for line in folder.lines()] == ["2024-02-28", "2024-02-29"]
+    assert result.wrong == {"no date that can be read": 1}
+
+
+SHEET_2003 = """<?xml version="1.0" encoding="{encoding}"?>
+<?mso-application progid="Excel.Sheet"?>
+<Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet"
+ xmlns:ss="urn:schemas-microsoft-com:office:spreadsheet"><Styles><Style ss:ID="a"/></Styles>
+<Worksheet ss:Name="1"><{p}Table>{rows}</{p}Table></Worksheet></Workbook>"""
+
+
+@pytest.mark.parametrize("prefix", ["", "ss:"])
+@pytest.mark.parametrize("encoding", ["utf-8", "euc-kr"])
+def test_a_spreadsheet_of_2003_in_xml(folder: Folder, prefix: str, encoding: str) -> None:
+    def row(*cells: str) -> str:
+        return f"<{prefix}Row>{''.join(cells)}</{prefix}Row>"
+
+    def cell(text: str, kind: str = "String", place: str = "") -> str:
+        data = f'<{prefix}Data ss:Type="{kind}">{text}</{prefix}Data>'
+        return f"<{prefix}Cell{place}>{data}</{prefix}Cell>"
+
+    rows = row(cell("일자"), cell("제목"), cell("본문"))
+    rows += row(cell("2024-03-01T09:30:00.000", "DateTime"), cell("봄"), cell("봄이 &lt;왔다&gt;"))
+    rows += row(cell("2024-03-02"), cell("봄이 또 왔다", place=' ss:Index="3"'))
+    text = SHEET_2003.format(encoding=encoding, p=prefix, rows=rows)
+    folder.take("a.xls", text.encode(encoding))
+    assert [(each["date"], each.get("title"), each["text"]) for each in folder.lines()] == [
+        ("2024-03-01T09:30:00Z", "봄", "봄이 <왔다>"),
+        ("2024-03-02T00:00:00Z", None, "봄이 또 왔다"),
+    ]
+
+
+@pytest.mark.parametrize("first", [[], [["2024년 자료"], ["작성: 여론"]], None])
+def test_the_first_sheet_with_records_that_is_shown_counts(
+    folder: Folder, first: list[list[str]] | None
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, file = openpyxl.Workbook(), io.BytesIO()
+    for row in [["a", "b"], [1, 2]] if first is None else first:
+        book.active.append(row)
+    table = book.create_sheet("자료")
+    for row in (["일자", "본문"], [20240301, "봄이 오면"], [20240302, "꽃이 핀다"]):
+        table.append(row)
+    if first is None:
+        book.active.sheet_state = "hidden"
+    book.save(file)
+    folder.take("a.xlsx", file.getvalue())
+    assert [each["text"] for each in folder.lines()] == ["봄이 오면", "꽃이 핀다"]
+
+
+@pytest.mark.parametrize("name", ["a.csv.zst", "a.jsonl.zst"])
+def test_files_packed_by_zstandard_in_one_frame_or_several(folder: Folder, name: str) -> None:
+    lines = [json.dumps({"date": f"2024-03-0{day}", "text": f"봄이 온다 {day}"}) for day in (1, 2)]
+    table = ["date,text\n2024-03-01,봄이 온다 1\n", "2024-03-02,봄이 온다 2\n"]
+    parts = [f"{line}\n" for line in lines] if "json" in name else table
+    folder.take(name, b"".join(zstandard.compress(part.encode()) for part in parts))
+    assert [each["text"] for each in folder.lines()] == ["봄이 온다 1", "봄이 온다 2"]
+
+
+MAIL = "Received: from a by b; Fri, 1 Mar 2024 09:30:00 +0900\nFrom: a@news.example\nSubject: 봄\n"
+
+
+def test_a_mail_that_is_a_file_of_its_own(folder: Folder) -> None:
+    folder.take("a.eml", f"{MAIL}Content-Type: text/plain; charset=utf-8\n\n봄이 온다\n")
+    [mail] = folder.lines()
+    assert (mail["date"], mail["title"], mail["text"]) == (
+        "2024-03-01T00:30:00Z",
+        "봄",
+        "봄이 온다",
+    )
+
+
+def test_a_mail_whose_plain_part_is_empty_has_the_text_of_the_other(folder: Folder) -> None:
+    part = "--B\nContent-Type: text/{}; charset=utf-8\n\n{}\n"
+    parts = part.format("plain", "") + part.format("html", "<p>봄이 온다</p>")
+    folder.take("a.eml", f"{MAIL}Content-Type: multipart/alternative; boundary=B\n\n{parts}--B--")
+    assert [each["text"] for each in folder.lines()] == ["봄이 온다"]
+
+
+SPRING = [{"date": f"2024-03-0{day}", "text": f"봄이 온다 {day}"} for day in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"-Na1": SPRING[0], "-Na2": SPRING[1]},
+        {"2024-02": SPRING[:1], "2024-03": SPRING[1:]},
+        [{**one, "text": one["text"].split(" ", 1)} for one in SPRING],
+    ],
+)
+def test_records_by_key_lists_by_month_and_texts_in_parts(folder: Folder, value: object) -> None:
+    folder.take("a.json", json.dumps(value))
+    found = [" ".join(each["text"].split()) for each in folder.lines()]
+    assert found == ["봄이 온다 1", "봄이 온다 2"]
+
+
+def test_text_in_cdata_is_text(folder: Folder) -> None:
+    folder.take(
+        "a.jsonl", json.dumps({"date": "2024-03-01", "text": "<![CDATA[봄이 <b>온다</b>]]>"})
+    )
+    assert [each["text"] for each in folder.lines()] == ["봄이 온다"]
