@@ -3,7 +3,7 @@
     time     = moment | date [weekday] [clock [zone]] | clock [zone] date | ago | near
     moment   = Unix seconds, milliseconds, microseconds | 14, 12 or 8 digits [zone] | ISO 8601
     date     = 2020-02-03 | 2020년 2월 3일 | 20.02.03 | 3 Feb 2020 | Feb 3, 2020 | 03 2월 2020
-    clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초]] | 4 PM | 정오 | 자정 | noon
+    clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초] | 반] | 4 PM | 4.05pm | 정오 | noon
     half     = 오전 | 오후 | 새벽 | 아침 | 낮 | 저녁 | 밤 | AM | PM
     zone     = Z | +09:00 | GMT+9 | KST | [Asia/Seoul]
     weekday  = (금) | 금요일 | Fri | Friday
@@ -23,6 +23,7 @@ import unicodedata
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from html import unescape
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from embedding.kernel.patterns import later
@@ -37,6 +38,10 @@ _FURTHEST = timedelta(hours=14)
 
 _UNSEEN = re.compile("[\u200b\u200e\u200f\u2060\ufeff\xad]")
 """Marks without a width, as programs put them around a date."""
+_IN_HANGUL = str.maketrans(
+    "年月日時分秒間前午後火水木金土昨今−", "년월일시분초간전오후화수목금토작금-"
+)
+"""How a date in Japanese or Chinese characters is read in Korean; and the sign of minus."""
 
 _MONTH_NAMES = (
     "jan ene gen", "feb fev fév", "mar mär mrz", "apr avr abr", "may mai mag", "jun juin giu",
@@ -71,9 +76,10 @@ _EVENING = ("오후", "저녁", "pm")
 _HALF = r"오전|오후|새벽|아침|한낮|낮|저녁|밤|(?<![a-z])[ap]\.?m\.?(?![a-z])"
 _CLOCK = (
     rf"(?:(?P<noon>정오|자정|(?<![a-z])(?:noon|midnight)(?![a-z]))|(?P<half>{_HALF})?\s*(?<!\d)(?P<hour>\d{{1,2}})"
-    rf"(?:\s*:\s*(?P<minute>\d{{2}})(?!\d)(?:\s*:\s*(?P<second>\d{{2}})(?:[.,]\d{{1,9}})?(?!\d))?"
+    r"(?:(?:\s*[:h]\s*|\.(?=\d\d\s?(?:[ap]\.?m|gmt|uhr)))"
+    r"(?P<minute>\d{2})(?!\d)(?:\s*:\s*(?P<second>\d{2})(?:[.,]\d{1,9})?(?!\d))?"
     r"|\s*시(?!간)(?:\s*(?P<korean_minute>\d{1,2})\s*분(?!\s*전)(?:\s*(?P<korean_second>\d{1,2})\s*초)?"
-    r"|\s*(?P<loose_minute>\d{2})(?![\d분]))?"
+    r"|\s?(?P<thirty>반)|\s*(?P<loose_minute>\d{2})(?![\d분]))?"
     rf"|(?=\s*(?:{_HALF})))"
     rf"(?:\s*(?P<after>{_HALF}))?)"
 )
@@ -84,7 +90,7 @@ _ZONE = (
 )
 _DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|r?s)?(?![a-z])"
 _WEEKDAY = rf"[(\[]?(?:[월화수목금토일](?:요일)?(?![가-힣])|{_DAY_NAME})[)\]]?"
-_GAP = r"(?:[\s,T|_(]|(?<=\s)[-–·/](?=\s)|\b(?:at|on)\b){0,4}"
+_GAP = r"(?:[\s,T|_(]|(?<=\s)[-–·/](?=\s)|\b(?:at|on|um|à)\b){0,4}"
 _THEN = rf"(?:{_GAP}(?:{_WEEKDAY})?{_GAP}{_CLOCK}{_ZONE}|{_GAP}{_WEEKDAY})?"
 _NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})[a-zéû]{{0,6}}\.?"
 _DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?!\d)"
@@ -98,14 +104,16 @@ def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 _DATES = _compiled(
     rf"(?<![\d./-])(?P<year>\d{{4}}){_PARTS}{_THEN}",
-    r"(?<!\d)(?P<year>\d{4})\s?[년年]\s?(?P<month>\d{1,2})\s?[월月]\s?(?P<day>\d{1,2})\s?[일日]?"
-    + _THEN,
+    r"(?<!\d)(?P<year>\d{4})\s?년\s?(?P<month>\d{1,2})\s?월\s?(?P<day>\d{1,2})\s?일?" + _THEN,
     r"(?<!\d)(?P<short>\d{2})\s?년\s?(?P<month>\d{1,2})\s?월\s?(?P<day>\d{1,2})\s?일?" + _THEN,
     rf"(?<![\d./:+-])(?P<short>\d{{2}}){_PARTS}{_THEN}",
     # 3 Feb 2020 and 03 2월 2020, as RFC 822 and its translations have it
     rf"{_DAY}[\s-]?(?:(?:of|de)\s)?(?:{_NAME}|(?P<month>\d{{1,2}})월),?[\s-]?(?:de\s)?{_YEAR}{_THEN}",
     rf"{_DAY}[\s-]{_NAME}[\s-](?P<short>\d{{2}})(?![\d:.]){_THEN}",
     rf"\b{_NAME}\s?{_DAY},?\s?{_YEAR}{_THEN}",
+    rf"(?<!\d){_YEAR}(?P<mark>[/-]){_NAME}(?P=mark){_DAY}{_THEN}",
+    # 금, 03 2 2020, as Java translates RFC 822
+    rf"{_WEEKDAY},\s{_DAY}\s(?P<month>\d{{1,2}})\s{_YEAR}{_THEN}",
     # Mon Feb 03 16:05:00 KST 2020, as `date` prints it
     rf"(?:\b{_NAME}|(?P<month>\d{{1,2}})월)\s{_DAY}\s{_CLOCK}{_ZONE}\s{_YEAR}",
 )
@@ -121,8 +129,8 @@ _MONTH_ALONE = _compiled(
     rf"{_NAME},?\s?{_YEAR}",
 )
 _DIGITS = _compiled(
-    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)(?:(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?)?"
-    + _ZONE
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)"
+    rf"(?:(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?)?(?:\.\d{{1,9}})?{_ZONE}"
 )[0]
 _WRAPPED = re.compile(r"/Date\((\d{1,16})(?:[+-]\d{4})?\)/")
 """A moment in the JSON of .NET."""
@@ -200,13 +208,15 @@ def parse_time(
     """
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
-        return _checked(_from_unix(float(value)))
+    if isinstance(value, float):
+        return _checked(_from_unix(value))
+    if isinstance(value, int):  # 20240301, or Unix seconds
+        value = str(value) if abs(value) < 10**19 else ""
     if not isinstance(value, str):
         return None
-    text = value[: 4 * _LONGEST]
+    text = unescape(value[: 4 * _LONGEST])
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
+        text = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).translate(_IN_HANGUL)
     text = " ".join(text.split())[:_LONGEST]
     text = _WRAPPED.sub(r"\1", text) if text[:1] == "/" else text
     if not text:
@@ -235,13 +245,8 @@ def _checked(when: datetime | None) -> datetime | None:
 
 
 def _from_unix(number: float) -> datetime | None:
-    for unit in (1.0, 1e3, 1e6, 1e9):
-        if abs(number) / unit <= 1e11:
-            try:
-                return datetime.fromtimestamp(number / unit, UTC)
-            except (OverflowError, ValueError, OSError):
-                return None
-    return None
+    units = (unit for unit in (1.0, 1e3, 1e6, 1e9) if 0 <= number / unit <= 1e11)
+    return next((datetime.fromtimestamp(number / unit, UTC) for unit in units), None)
 
 
 def _iso(text: str, zone: tzinfo) -> datetime | None:
@@ -262,7 +267,7 @@ def _dated(
             if part.get("short") and part.get("mark"):
                 part = _in_order(part, zone, now)
             if part.get("hour") is part.get("noon") is None and match.start():
-                clock = _CLOCK_ALONE.fullmatch(text[: match.start()].strip(" ,|"))
+                clock = _CLOCK_ALONE.fullmatch(text[: match.start()].strip(" ,|·-"))
                 part = {**part, **clock.groupdict()} if clock else part
             return _placed(part, zone)
     for pattern in _MONTH_ALONE:
@@ -316,7 +321,8 @@ def _clock(part: Mapping[str, str | None]) -> timedelta | None:
     if part.get("hour") is None:
         return timedelta()
     hour = int(part["hour"] or 0)
-    minute = int(_first(part, "minute", "korean_minute", "loose_minute") or 0)
+    written = _first(part, "minute", "korean_minute", "loose_minute")
+    minute = 30 if part.get("thirty") else int(written or 0)
     second = int(_first(part, "second", "korean_second") or 0)
     half = (_first(part, "half", "after") or "").lower().replace(".", "")
     hour = _of_half(hour, half)

@@ -340,3 +340,33 @@ def test_the_date_of_java_in_korean_a_month_alone_and_less_than_a_minute() -> No
     assert parse_time("금 3월  1 09:30:00 KST 2024") == now
     assert parse_time("2024. 3.", "Asia/Seoul") == datetime(2024, 3, 1, tzinfo=SEOUL)
     assert parse_time("1분 미만 전", "Asia/Seoul", now) == now
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("3:05 PM · 2024년 3월 1일", "오후 3:05 - 2024년 3월 1일", "2024年3月1日(金) 午後3時5分"),
+        *("2024-03-01 午後 3:05", "2024.03.01&nbsp;15:05", "금, 01 3 2024 15:05:00 +0900"),
+        *("2024-Mar-01 15:05", "2024-03-01T01:05:00\u221205:00", "Fri 1 Mar 2024 06.05 GMT"),
+        *("March 1 2024 3.05pm", "1. März 2024 um 15:05", "le 1er mars 2024 à 15h05"),
+        "20240301150500.0",
+    ],
+)
+def test_clocks_and_dates_of_other_lands_and_programs(text: str) -> None:
+    wanted = datetime(2024, 3, 1, 15, 5, tzinfo=SEOUL)
+    assert parse_time(text, "Asia/Seoul") == wanted
+
+
+def test_half_past_and_hours_ago_in_japanese() -> None:
+    now = datetime(2024, 3, 1, 14, 20, tzinfo=SEOUL)
+    assert parse_time("2024년 3월 1일 저녁 7시 반") == datetime(2024, 3, 1, 19, 30, tzinfo=UTC)
+    assert parse_time("3時間前", "Asia/Seoul", now) == now - timedelta(hours=3)
+    assert parse_time("昨日 10:05", "Asia/Seoul", now) == datetime(2024, 2, 29, 10, 5, tzinfo=SEOUL)
+
+
+@given(st.datetimes(min_value=datetime(1991, 1, 1), max_value=datetime(2100, 1, 1)))
+def test_a_number_may_be_the_digits_of_a_date(when: datetime) -> None:
+    whole = when.replace(microsecond=0, tzinfo=UTC)
+    assert parse_time(int(f"{whole:%Y%m%d%H%M%S}")) == whole
+    assert parse_time(int(f"{whole:%Y%m%d}")) == whole.replace(hour=0, minute=0, second=0)
+    assert parse_time(10**5000) is None
