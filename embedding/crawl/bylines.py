@@ -74,8 +74,11 @@ _CREDIT = re.compile(
     rf"(?:\s?(?:제공|출처|by))?\s?[=:ㅣ|ⓒ©]\s?(?:{_NAMES}(?:\s?{_ROLE})?|[A-Z][\w.'-]{{0,20}}"
     rf"(?:\s[A-Z][\w.'-]{{0,20}}){{0,3}})(?:\s?(?:{_MAIL}|제공))?\s?[\])>】]?"
 )
-_WRITER = re.compile(rf"(?:글쓴이|작성자|올린이|등록자)\s?[:：]\s?({_NAME})")
-_COPYRIGHT = re.compile(rf"[ⓒ©]\s?{_NAME}(?:\s?{_ROLE})?")
+_WRITER = re.compile(
+    rf"(?:(?:글쓴이|작성자|올린이|등록자)\s?[:：]\s?|^\W{{0,3}}(?:글쓴이|작성자|기고자|기자명)\s"
+    rf"(?={_NAME}\s{{0,3}}(?:$|\d|[|/]|작성일|등록일|날짜|입력|조회)))({_NAME})"
+)
+_COPYRIGHT = re.compile(rf"[ⓒ©]\s?(?:{_NAMES}\s?{_ROLE}|{_NAME})")
 _NAME_OF_ROLE = re.compile(rf"((?:{_NAME}\s)?{_NAMES})\s?{_ROLE}")
 _CLASS = re.compile(
     r"(?:^|[-_])(?:by-?line|author|writer|reporter|journalist|photo-?credit|credit|"

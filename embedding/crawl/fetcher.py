@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from urllib.parse import urljoin, urlsplit
 
 import httpcore
 import httpx
@@ -26,6 +25,7 @@ from embedding.crawl.robots import MAX_BYTES, Robots
 from embedding.crawl.unpack import ENCODINGS, Unpacker
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage
+from embedding.sources.links import join
 
 # No request leaves for a private address, whatever a name, a redirect or a page says.
 #
@@ -318,7 +318,6 @@ REDIRECTS = 5
 """That are followed, of pages and, as RFC 9309 wants it, of robots.txt."""
 ROBOTS_TTL = 86400.0
 """Seconds that a robots.txt is believed; RFC 9309 allows at most a day."""
-"""RFC 9309 section 2.3.1.2: at least five redirects of a robots.txt are followed."""
 _SLOW = 1.0
 """A site whose Crawl-delay is at least this many seconds gets one request at a time."""
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -477,7 +476,10 @@ class Fetcher:
                 answer = await self._once(request, MAX_BYTES, truncate=True, any_status=True)
             following = self._redirect(answer)
             if following is None:
-                return answer.status, answer.body.decode("utf-8-sig", errors="replace")
+                try:
+                    return answer.status, answer.text()
+                except FetchError:  # in several encodings
+                    return answer.status, answer.body.decode(errors="replace")
             request = replace(request, url=following)
         raise FetchError("redirect_loop", f"{url}: robots.txt redirects too often.")
 
@@ -489,14 +491,10 @@ class Fetcher:
             return None
         if not location:
             raise FetchError("protocol", f"{answer.url}: redirects without saying where.")
-        try:
-            target = plain(urljoin(answer.url, location))
-            parts = urlsplit(target)
-        except ValueError:
-            parts, target = urlsplit(""), location
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        target = join(answer.url, location)
+        if not target:
             raise FetchError("redirect_loop", f"{answer.url}: redirects to no web address.")
-        return target
+        return plain(target)
 
     async def _once(
         self, request: Request, limit: int, *, truncate: bool = False, any_status: bool = False

@@ -21,10 +21,13 @@ _META = (
     "article:published", "article.published", "publish_date", "publish-date", "publishdate",
     "published_time", "date.issued", "dc.date.issued", "dcterms.issued", "parsely-pub-date",
     "sailthru.date", "article_date_original", "originalpublicationdate",
-    "cxenseparse:recs:publishtime", "pubdate", "og:pubdate",
+    "cxenseparse:recs:publishtime", "pubdate", "og:pubdate", "bt:pubdate", "published_at",
+    "publication_date", "publish_time", "ptime", "og:release_date", "article:publish_time",
+    "rnews:datepublished", "dcsext.articlefirstpublished", "shareaholic:article_published_time",
 )  # fmt: skip
 _VAGUE_META = (
     "dcterms.created", "dc.date.created", "datecreated", "dc.date", "dcterms.date", "date",
+    "date.created", "article:created_time", "article.created",
 )  # fmt: skip
 """Metadata that is only called a date, which may be another: what readers see goes first."""
 _ARTICLES = {"Report", "Review", "Recipe", "VideoObject", "AudioObject", "PodcastEpisode"}
@@ -53,7 +56,7 @@ _DATE_CLASS = re.compile(
 )
 _LABEL = re.compile(
     r"(?:(?<![가-힣])(?<!오늘 )날짜(?=\s?[:：]\s?[\d./-]{6,10}\.?\s(?:\(.\)\s)?\d{1,2}:\d)|"
-    r"(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
+    r"(?:기사\s?)?입력|등록(?:일시?)?|송고(?:시간)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
     r"\b(?:published|posted|first published|erstellt|erschienen|veröffentlicht|datum|publié|"
     r"pubblicato|publicado)(?:\s(?:on|at|am|le|il|el|em))?|^stand(?=:))"
     r"\s{0,3}[:：]?\s{0,3}",
@@ -235,7 +238,8 @@ def _metadata(tree: Any) -> dict[str, str]:
 
 def _of_elements(tree: Any) -> Iterator[object]:
     """`itemprop="datePublished"`, then `<time>` of the article itself."""
-    times = tree.xpath("//*[@itemprop='datePublished' or @pubdate] | //time")[:_MOST_ELEMENTS]
+    marked = "@itemprop='datePublished' or contains(@property, ':datePublished') or @pubdate"
+    times = tree.xpath(f"//*[{marked}] | //time")[:_MOST_ELEMENTS]
     own = [
         element
         for element in times

@@ -50,17 +50,11 @@ class _Zlib:
         """raw: deflate without any header is accepted."""
         self._raw = raw
         self._inner: Any = None
-        self._begin = b""
 
     def feed(self, data: bytes, room: int) -> bytes:
         parts: list[bytes] = []
-        data = self._begin + data
-        self._begin = b""
         while data and room > 0:
             if self._inner is None:
-                if len(data) < len(_GZIP):
-                    self._begin = data
-                    break
                 self._inner = self._inflater(data)
             parts.append(self._inner.decompress(data, room))
             room -= len(parts[-1])
@@ -74,7 +68,7 @@ class _Zlib:
         return b"".join(parts)
 
     def finished(self) -> bool:
-        return not self._begin and (self._inner is None or bool(self._inner.eof))
+        return self._inner is None or bool(self._inner.eof)
 
     def _inflater(self, data: bytes) -> Any:
         if data.startswith(_GZIP):
@@ -88,14 +82,12 @@ class _Zlib:
 class _Brotli:
     def __init__(self) -> None:
         self._inner = brotli.Decompressor()
-        self._fed = False
 
     def feed(self, data: bytes, room: int) -> bytes:
-        self._fed = True
         return bytes(self._inner.process(data, output_buffer_limit=room))
 
     def finished(self) -> bool:
-        return not self._fed or bool(self._inner.is_finished())
+        return bool(self._inner.is_finished())
 
 
 class _Zstd:
@@ -125,31 +117,35 @@ _DECODERS: Mapping[str, Callable[[], _Decoder]] = {
     "br": _Brotli,
     "zstd": _Zstd,
 }
+_MAGIC: Mapping[bytes, Callable[[], _Decoder]] = {b"\x1f\x8b\x08": _Zlib, b"(\xb5/\xfd": _Zstd}
+"""How packed answers begin, whatever their header says."""
+_BROKEN = (zlib.error, brotli.error, zstandard.ZstdError)
 
 
 class _Lenient:
-    """A decoder for an answer that may not be packed at all, though its header says so."""
+    """A decoder for an answer that may be packed in another way than its header says, or not at
+    all: what is fed first, tells. That is `_LOOK` bytes or all."""
 
     def __init__(self, decoder: _Decoder) -> None:
         self._decoder = decoder
-        self._packed: list[bytes] = []
-        self._unpacked = False
+        self._begun = False
 
     def feed(self, data: bytes, room: int) -> bytes:
+        if self._begun:
+            return self._decoder.feed(data, room)
+        self._begun = True
+        known = (one() for magic, one in _MAGIC.items() if data.startswith(magic))
+        self._decoder = next(known, self._decoder)
         try:
-            found = self._decoder.feed(data, room)
-        except (zlib.error, brotli.error, zstandard.ZstdError):
-            begin = b"".join([*self._packed, data])
-            if self._unpacked or begin.startswith(_GZIP) or _CONTROL.search(begin[:_LOOK]):
+            return self._decoder.feed(data, room)
+        except _BROKEN:
+            if data.startswith(_GZIP):
                 raise
-            self._decoder, self._unpacked = _Plain(), True
-            return begin[:room]
-        self._unpacked = self._unpacked or bool(found)
-        self._packed = [] if self._unpacked else [*self._packed, data]
-        return found
+            self._decoder = _Zlib(raw=True) if _CONTROL.search(data[:_LOOK]) else _Plain()
+            return self._decoder.feed(data, room)
 
     def finished(self) -> bool:
-        return self._decoder.finished()
+        return not self._begun or self._decoder.finished()
 
 
 class Unpacker:
@@ -166,19 +162,24 @@ class Unpacker:
         self._limit = limit
         self._truncate = truncate
         self._packed = 0
+        self._begin = b""
         self._parts: list[bytes] = []
         self._size = 0
 
     def feed(self, data: bytes) -> bool:
         """Add a part; False when enough was read. Raises FetchError (too_large, bad_encoding)."""
-        if not data:
-            return True
+        data = self._begin + data
+        waits = bool(self._decoders) and not self._parts and len(data) < _LOOK
+        self._begin = data if waits else b""
+        return waits or not data or self._unpack(data)
+
+    def _unpack(self, data: bytes) -> bool:
         self._packed += len(data)
         room = self._limit - self._size + 1
         try:
             for decoder in self._decoders:
                 data = decoder.feed(data, self._limit + 1) if data else data
-        except (zlib.error, brotli.error, zstandard.ZstdError) as error:
+        except _BROKEN as error:
             raise FetchError("bad_encoding", "the compressed answer is broken.") from error
         part = data[:room]
         self._parts.append(part)
@@ -191,6 +192,9 @@ class Unpacker:
 
     def body(self, *, whole: bool = True) -> bytes:
         """All that was read; raises FetchError when a compressed answer ends in the middle."""
+        if self._begin:
+            self._unpack(self._begin)
+            self._begin = b""
         if whole and not all(decoder.finished() for decoder in self._decoders):
             raise FetchError("bad_encoding", "the compressed answer ends in the middle.")
         return b"".join(self._parts)[: self._limit]

@@ -322,3 +322,19 @@ async def test_an_author_is_a_pseudonym_that_other_sources_do_not_share(quick: A
     assert (
         pseudonyms.of("a", "홍길동") == pseudonyms.of("a", "홍길동") != pseudonyms.of("b", "홍길동")
     )
+
+
+@pytest.mark.parametrize("label", ["기자명", "작성자", "글쓴이", "기고자", "- 기자명"])
+@pytest.mark.parametrize("behind", ["", " 2024-03-01", " | 조회 12", " 작성일 2024-03-01"])
+def test_a_writer_named_without_a_colon_goes_where_nothing_else_is_said(
+    label: str, behind: str
+) -> None:
+    text, names = without_bylines(f"{label} 홍길동{behind}\n{TEXT}")
+    assert names == ("홍길동",)
+    assert "홍길동" not in text
+    sentence = f"{label} 본인이 그렇게 말했다고 한다."
+    assert without_bylines(sentence) == (sentence, ())
+
+
+def test_a_name_behind_the_paper_of_a_copyright_goes() -> None:
+    assert without_bylines("회의 모습 ⓒ 여론일보, 홍길동 기자")[0].strip() == "회의 모습"

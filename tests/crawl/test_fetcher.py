@@ -250,6 +250,17 @@ async def test_robots_is_read_over_redirects_and_only_half_a_megabyte(
         assert (await fetcher.fetch(Request(f"{site.base}/late"))).body == b"in"
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-8-sig", "cp949"])
+async def test_a_robots_txt_in_any_encoding_holds(
+    site: Any, quick: Any, reply: Any, codec: str
+) -> None:
+    text = "# 로봇은 여기서 나가 주세요, 모두에게 알립니다\nUser-agent: *\nDisallow: /no\n"
+    site.answers = {"/robots.txt": reply(text.encode(codec)), "/yes": reply("in")}
+    async with fetching(quick(site.host)) as fetcher:
+        assert (await refused(fetcher, f"{site.base}/no")).reason == "robots"
+        assert (await fetcher.fetch(Request(f"{site.base}/yes"))).body == b"in"
+
+
 async def test_rate_crawl_delay_and_concurrency_hold(site: Any, quick: Any, reply: Any) -> None:
     async def slow(path: str, headers: dict[str, str], writer: Any) -> None:
         await asyncio.sleep(0.05)

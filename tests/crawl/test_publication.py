@@ -23,7 +23,12 @@ def read(
 
 
 @pytest.mark.parametrize(
-    "name", ["article:published_time", "og:regDate", "DC.date.issued", "pubdate", "date"]
+    "name",
+    [
+        *("article:published_time", "og:regDate", "DC.date.issued", "pubdate", "date"),
+        *("published_at", "publication_date", "bt:pubDate", "rnews:datePublished", "ptime"),
+        *("og:release_date", "DCSext.articleFirstPublished", "article:created_time"),
+    ],
 )
 def test_meta_elements(name: str) -> None:
     assert read(f'<meta property="{name}" content="20240301000000">') == Publication(
@@ -306,3 +311,15 @@ def test_a_number_in_json_ld_is_a_moment(value: int) -> None:
 def test_an_empty_meta_element_hides_no_other() -> None:
     meta = '<meta property="article:published_time" content="{}">'
     assert read(meta.format(" ") + meta.format("2024-03-01")) == Publication(MARCH, "metadata")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<p class="update-time"><span>송고</span>2024-03-01 09:30</p>',
+        '<p class="update-time">송고시간2024-03-01 09:30</p>',
+        '<span property="schema:datePublished" content="2024-03-01T09:30:00Z">3월</span>',
+    ],
+)
+def test_a_news_agency_and_rdfa(line: str) -> None:
+    assert read(body=line + BODY).at == datetime(2024, 3, 1, 9, 30, tzinfo=UTC)

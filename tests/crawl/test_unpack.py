@@ -104,3 +104,20 @@ def test_a_bomb_in_a_bomb_stops_at_the_limit() -> None:
 def test_gzip_and_deflate_are_told_apart_by_their_bytes(name: str) -> None:
     for pack in (gzip.compress, zlib.compress):
         assert unpack(name, pack(b"one")) == b"one"
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+@pytest.mark.parametrize("packed", ["gzip", "zstd", "deflate", "raw"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_an_answer_that_is_packed_in_another_way_than_it_says(
+    name: str, packed: str, size: int
+) -> None:
+    data = "<p>여론은 움직인다</p>".encode() * 30
+    raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    body = raw.compress(data) + raw.flush() if packed == "raw" else PACK[packed](data)
+    assert unpack(name, body, size=size) == data
+
+
+@pytest.mark.parametrize("name", ["gzip", "br", "zstd"])
+def test_an_empty_answer_is_empty_whatever_it_says(name: str) -> None:
+    assert unpack(name, b"") == b""
