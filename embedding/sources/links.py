@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlsplit, urlunsplit
@@ -14,6 +15,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _KEPT = "%!$&()*+,;=:@/[]^|~"
 _IN_PATH, _IN_QUERY, _IN_FRAGMENT = _KEPT + "'", _KEPT + "?{}`\\", _KEPT + "'?#{}\\"
 """What stays as it is written (WHATWG URL, section 1.3)."""
+_NO_HOST = re.compile(r"[\s<>^|]")
 _DOT = re.compile(r"%2e", re.IGNORECASE)
 _PREFIXES = ("www.", "m.", "mobile.", "news.")
 LINK_SELECTOR = "a, [data-href], li[data-url], tr[data-url], [onclick]:not(button):not(input)"
@@ -24,10 +26,13 @@ GOES = re.compile(_GOING + r"""\s*(['"])([^'"\s]+)\1\s*(?:[;,)}]|$)""")
 """A script that goes to an address which is written whole: nothing is added to it."""
 _ADDRESS = re.compile(r"(?:https?:/|\.{1,2})?/")
 _CALL = re.compile(
-    r"""(?:javascript:\s{0,9})?(?:return )?([\w.$]{1,99})\(\s{0,9}"""
-    r"""(?:(['"])([^'"\s]+)\2|(\d{1,19}))\s*[,)]"""
+    r"""(?:javascript:\s{0,9})?(?:return )?([\w.$]{1,99})"""
+    r"""\(\s{0,9}(['"][^'"\s]+['"]\s*[,)]|\d{1,19}\s*[,)])([^()]{0,400})"""
 )
-"""A script that is called with an address or a number, as in `goView('/news/12')`."""
+"""A script that is called with an address or a number first, as in `goView('/news/12', 7)`."""
+_TERM = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|[\w$.]+""")
+_VARIABLE = re.compile(r"(?:var|let|const)\s+([\w$]+)\s*=\s*([^;,\n]{1,400})")
+_CODED = re.compile(r"\b(?:encodeURI(?:Component)?|escape|String)\b")
 _searched = lru_cache(maxsize=16)(re.search)
 """Many links of a page ask its scripts for the same function."""
 
@@ -46,8 +51,8 @@ def join(base: str, link: str | None, encoding: str = "utf-8") -> str:
     try:
         whole = _resolved(base, written, encoding)
         parts = urlsplit(whole)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname)
-        return whole if sound and (parts.port is None or parts.port > 0) else ""
+        sound = parts.scheme in ("http", "https") and parts.port != 0 and parts.hostname
+        return whole if sound and not _NO_HOST.search(sound) else ""
     except (ValueError, UnicodeError):
         return ""
 
@@ -65,24 +70,32 @@ def linked(node: Any, base: str, encoding: str = "utf-8") -> str:
     for script in (href, node.get("onclick") or ""):
         held += [found[2]] if (found := GOES.search(script)) else []
         if found := _CALL.match(script.strip()):
-            name, given = found[1], found[3] or found[4]
-            held.append(given if _ADDRESS.match(given) else _built(name, given, node))
+            given = [one.strip("'\"`") for one in _TERM.findall(found[2] + found[3])]
+            direct = _ADDRESS.match(given[0])
+            held.append(given[0] if direct else _built(found[1], given, node))
     links = (join(base, one, encoding) for one in held)
     return next((link for link in links if link and same_site(link, base)), "")
 
 
-def _built(name: str, given: str, node: Any) -> str:
-    """Where the page's function `name` goes whose first argument is `given`, if it builds the
-    address of that and of texts; "" where it does not."""
-    body = rf"\s*\(\s*([\w$]+)[^)]{{0,200}}\)\s*{{[^{{}}]{{0,500}}?{_GOING}\s*([^;,\n]{{1,400}})"
+def _built(name: str, given: Sequence[str], node: Any) -> str:
+    """Where the page's function `name` goes when it is called with `given`, if it builds the
+    address of that, of texts and of variables that hold such; "" where it does not."""
     scripts = "\n".join(node.getroottree().xpath("//script/text()"))
+    scripts = re.sub(r"\${([\w$]+)}", r"`+\1+`", scripts)
     name = re.escape(name.rpartition(".")[2])
-    found = _searched(rf"\b{name}(?:\s*[=:]\s*function)?{body}", scripts)
-    parameter, built = found.groups() if found else ("", "")
-    built = re.sub(r"\${([\w$]+)}", r"`+\1+`", built)
-    parts = re.findall(r"""'[^']*'|"[^"]*"|`[^`]*`|[\w$.]+""", built)
-    known = {part: part[1:-1] for part in parts if part[0] in "'\"`"} | {parameter: given}
-    return "".join(known[part] for part in parts) if known.keys() >= set(parts) else ""
+    takes = r"\s*(?:[=:]\s*)?(?:function\s*)?(?:\(([^()]*)\)|([\w$]+)\s*(?==>))\s*(?:{|=>\s*{?)"
+    found = _searched(rf"\b{name}{takes}([^{{}}]{{0,2000}})", scripts)
+    if found is None:
+        return ""
+    body = _CODED.sub("", found[3])
+    known: dict[str, str] = dict(zip(_TERM.findall(found[1] or found[2]), given, strict=False))
+    goes = re.search(rf"{_GOING}\s*([^;,\n]{{1,400}})", body)
+    for variable, value in [*_VARIABLE.findall(body), ("", goes[1] if goes else "")]:
+        terms = _TERM.findall(value)
+        known |= {term: term[1:-1] for term in terms if term[0] in "'\"`"}
+        if known.keys() >= set(terms):
+            known[variable] = "".join(known[term] for term in terms)
+    return known.get("", "")
 
 
 def same_site(left: str, right: str) -> bool:

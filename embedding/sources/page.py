@@ -22,6 +22,8 @@ _PATH_OF_PAGE = re.compile(r"(?<=/page)/[0-9]{1,6}(?=/?$)")
 _NUMBER_OF_PAGE = re.compile(
     r"(?:(?:cur(?:rent)?|go|now|c|n|s)?_?page(?:_?(?:no|num(?:ber)?|index|idx))?|pg|p|cp|pn)", re.I
 )
+_OFFSET = re.compile(r"(?:limit_?)?start|offset", re.IGNORECASE)
+"""What numbers the first item of a page in place of the page."""
 
 
 def check_selectors(source: SourceConfig) -> None:
@@ -132,7 +134,9 @@ def _following(pager: Sequence[html.HtmlElement], base: str, page: FetchedPage) 
 def _number(url: str) -> int | None:
     """The number of a page of a listing, where its address tells it."""
     parts = urlsplit(url)
-    named = [value for name, value in parse_qsl(parts.query) if _NUMBER_OF_PAGE.fullmatch(name)]
+    fields = parse_qsl(parts.query)
+    named = [value for name, value in fields if _NUMBER_OF_PAGE.fullmatch(name)]
+    named = named or [value for name, value in fields if _OFFSET.fullmatch(name)]
     found = re.fullmatch(r"[0-9]{1,6}", named[0]) if named else _PATH_OF_PAGE.search(parts.path)
     return int(found[0].rpartition("/")[2]) if found else None
 

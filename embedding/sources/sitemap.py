@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import math
 import re
 import zlib
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -114,19 +117,15 @@ def _plain(page: FetchedPage) -> str:
 
 def _unpacked(page: FetchedPage) -> bytes:
     """What a gzip file holds, of one member or several (RFC 1952, 2.2)."""
-    parts: list[bytes] = []
-    packed, room = page.body, _MAX_BYTES
-    while packed.startswith(_GZIP):
-        member = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        try:
-            parts.append(member.decompress(packed, room))
-        except zlib.error as error:
-            raise FetchError("parse", f"{page.url}: broken gzip file.") from error
-        room -= len(parts[-1])
-        if member.unconsumed_tail or room <= 0:
-            raise FetchError("too_large", f"{page.url}: unpacks to more than {_MAX_BYTES} bytes.")
-        packed = member.unused_data
-    return b"".join(parts)
+    body = bytearray()
+    with suppress(OSError, EOFError, zlib.error), gzip.open(io.BytesIO(page.body)) as file:
+        while len(body) <= _MAX_BYTES and (more := file.read1(1 << 20)):
+            body += more
+    if not body:
+        raise FetchError("parse", f"{page.url}: broken gzip file.")
+    if len(body) > _MAX_BYTES:
+        raise FetchError("too_large", f"{page.url}: unpacks to more than {_MAX_BYTES} bytes.")
+    return bytes(body)
 
 
 def _escaped(text: str) -> str:
@@ -139,7 +138,8 @@ def _escaped(text: str) -> str:
 
 
 def _local(node: etree._Element) -> str:
-    return node.tag.rpartition("}")[2] if isinstance(node.tag, str) else ""
+    """Its name without a namespace, also one that is not declared."""
+    return re.split("[}:]", node.tag)[-1] if isinstance(node.tag, str) else ""
 
 
 def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:

@@ -212,6 +212,8 @@ PAGER = "".join(f'<a class="n" href="{{0}}{n}">{n}</a>' for n in range(1, 5))
         ("/list?page=2", "/list?page=", "/list?page=3"),
         ("/list?page=4", "/list?page=", None),
         ("/list/page/3", "/list/page/", "/list/page/4"),
+        ("/list?start=2", "/list?start=", "/list?start=3"),
+        ("/list?offset=3&q=1", "/list?q=1&offset=", "/list?q=1&offset=4"),
         ("/list?pageIndex=3", "javascript:go(4);//", "/list?pageIndex=4"),
     ],
 )

@@ -1,8 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import html
 
-from embedding.sources.links import join
+from embedding.sources.links import join, linked
 
 BASE = "https://news.example/board/list.php?id=free"
 
@@ -65,3 +66,28 @@ def test_nothing_makes_it_fail(link: str, encoding: str) -> None:
     whole = join(BASE, link, encoding)
     assert whole == "" or whole.startswith(("http://", "https://"))
     assert whole.isascii() or "://" in whole
+
+
+@pytest.mark.parametrize(
+    ("script", "call"),
+    [
+        ("function go(b, n) { location.href = '/v?b=' + b + '&n=' + n; }", "go('free', 7)"),
+        ("function go(b, n) { var u = `/v?b=${b}&n=` + n; location.href = u; }", "go('free','7')"),
+        ("const go = (b, n) => { location.href = '/v?b=' + b + '&n=' + n; }", "go('free', 7)"),
+        ("const go = b => location.href = `/v?b=${b}&n=7`;", "go('free')"),
+        (
+            "function go(b, n) { window.open('/v?b=' + encodeURIComponent(b) + '&n=' + n, 'w'); }",
+            "go('free', 7)",
+        ),
+    ],
+)
+def test_a_function_of_several_arguments_and_variables_is_followed(script: str, call: str) -> None:
+    page = html.document_fromstring(f'<script>{script}</script><a href="javascript:{call}">x</a>')
+    assert linked(page.find(".//a"), BASE) == "https://news.example/v?b=free&n=7"
+    unknown = script.replace("'/v?b='", "x + '/v?b='").replace("`/v?b=", "`/v?x=${x}&b=")
+    page = html.document_fromstring(f'<script>{unknown}</script><a href="javascript:{call}">x</a>')
+    assert linked(page.find(".//a"), BASE) == ""
+
+
+def test_a_host_with_a_space_in_it_is_none() -> None:
+    assert join(BASE, "http://a b/x") == ""

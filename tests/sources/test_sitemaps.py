@@ -1,6 +1,7 @@
 """Sitemaps as sites write them."""
 
 import gzip
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -100,3 +101,11 @@ def test_warnings_before_a_sitemap_and_a_cut_at_its_end() -> None:
 
 def test_letters_of_a_sitemap_in_text_are_encoded() -> None:
     assert read("https://news.example/가").references[0].url.endswith("/%EA%B0%80")
+
+
+def test_elements_of_a_namespace_that_is_not_declared() -> None:
+    news = "<news:news><news:publication_date>2024-03-01</news:publication_date></news:news>"
+    text = f"<urlset><url><loc>https://news.example/1</loc>{news}</url></urlset>"
+    page = FetchedPage("https://news.example/sitemap.xml", text, text.encode(), {})
+    [found] = read_sitemap(page, "UTC").references
+    assert (found.published_at, found.is_lastmod) == (datetime(2024, 3, 1, tzinfo=UTC), False)
