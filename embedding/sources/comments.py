@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web, event_time
@@ -77,8 +77,9 @@ class CommentsAdapter:
             return join(self.source.url, cursor) or self.source.url
         parts = urlsplit(self.source.url)
         name = self.source.cursor or "cursor"
-        query = [pair for pair in parse_qsl(parts.query) if pair[0] != name]
-        return urlunsplit(parts._replace(query=urlencode([*query, (name, cursor)])))
+        kept = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] != name]
+        query = "&".join([*kept, urlencode({name: cursor})])
+        return urlunsplit(parts._replace(query=query))
 
     def _comments(self, answer: Any, base: str, now: datetime) -> list[Inline]:
         items = dotted(answer, self.source.items)

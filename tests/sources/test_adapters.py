@@ -272,6 +272,14 @@ async def test_oldest_first_goes_on_at_the_last_cursor(web: Any) -> None:
     assert web.asked == [f"{BASE}/list?cursor=2"]
 
 
+async def test_a_cursor_leaves_all_other_values_as_they_are(web: Any) -> None:
+    url = f"{BASE}/list?id=%B0%A1&empty=&101"
+    web.pages = {f"{url}&cursor=1": comments([2]), f"{url}&cursor=0": comments([1], "1")}
+    one = adapter("comments", url=f"{url}&cursor=0", order="newest")
+    await keys(one, web)
+    assert web.asked == [f"{url}&cursor=0", f"{url}&cursor=1"]
+
+
 async def test_a_cursor_that_repeats_ends_the_walk(web: Any) -> None:
     web.pages = {f"{BASE}/list": comments([1], "x"), f"{BASE}/list?cursor=x": comments([2], "x")}
     assert len(await keys(adapter("comments"), web)) == 2
