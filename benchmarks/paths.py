@@ -32,7 +32,7 @@ from embedding.crawl.config import CrawlConfig
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import WITH_SECRETS
-from embedding.kernel.ports import address_of, lasting_port, listen_on
+from embedding.kernel.ports import address_of, listen_on
 from embedding.kernel.records import Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
@@ -45,6 +45,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.spec import NodeSpec
 from yeoron_bench.results import ended, facts, keep_and_print
 from yeoron_demo.pace import PlayLimit, PlayProgress
+from yeoron_lab.ports import lasting_port
 from yeoron_simweb.app import create_app
 from yeoron_simweb.config import SimwebConfig
 from yeoron_simweb.corpus import PlaybackCorpus

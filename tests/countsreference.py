@@ -12,7 +12,7 @@ from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.sampling import kept_tokens
 from torchreference import TablePair
-from yeoron_lab.counts.cooccurrence import CooccurrenceTable
+from yeoron_lab.counts.cooccurrence import CooccurrenceTable, refuse_weights
 from yeoron_lab.counts.glove import shuffle
 
 
@@ -50,7 +50,7 @@ class GloveStep:
     def __call__(self, block: LocalBlock, tables: TablePair, rate: float, seed: int) -> BlockLoss:
         """See `LearnBlock`."""
         config = self._config
-        block.refuse_weights("glove")
+        refuse_weights(block, "glove")
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if not len(words):
             return BlockLoss(0.0, 0)

@@ -22,7 +22,6 @@ from embedding.crawl.lease import LeaseConfig
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import WITH_SECRETS
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
@@ -34,6 +33,7 @@ from embedding.worker.process.forking import forked
 from embedding.worker.spec import NodeSpec
 from serving import start_server
 from waiting import until
+from yeoron_lab.ports import lasting_port
 from yeoron_simweb.testing import running
 
 MODEL = ModelConfig(dim=8, sample=0.0)

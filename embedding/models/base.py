@@ -88,14 +88,6 @@ class LocalBlock:
         self._check_sentences()
         self._check_weights()
 
-    def refuse_weights(self, model: str) -> None:
-        """Raise ConfigError when the block asks for what only negative sampling can give."""
-        if self.weights is not None or self.track is not Track.NONE:
-            raise ConfigError(
-                f"{model} learns cells of a running table, not sentences: it takes no sentence "
-                "weights and measures no sentence; use replay = uniform, or another model."
-            )
-
     def _check_weights(self) -> None:
         weights = self.weights
         if weights is None:

@@ -52,16 +52,6 @@ class GroupConfig(Config):
         return self
 
 
-def check_pace(every_s: float, liveness_timeout_s: float, whose: str = "") -> None:
-    """ConfigError where a leader would take a group for gone between two exchanges."""
-    if 2 * every_s > liveness_timeout_s:
-        raise ConfigError(
-            f"an exchange every {every_s:g} s with {whose}liveness_timeout_s "
-            f"{liveness_timeout_s:g}: a leader takes a group that is silent for so long for gone, "
-            f"and cuts windows without it; at most {liveness_timeout_s / 2:g} s is accepted."
-        )
-
-
 class SyncConfig(Config):
     """How far nodes may run ahead of each other."""
 

@@ -20,8 +20,8 @@ from embedding import __file__ as core
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.ports import lasting_port
 from embedding.server.config import ServerConfig
+from yeoron_lab.ports import lasting_port
 
 logger = logging.getLogger(__name__)
 

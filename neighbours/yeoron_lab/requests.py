@@ -12,7 +12,6 @@ from embedding.server.compatibility import (
     AGGREGATED_POLICY,
     SERVER_GROUPS,
 )
-from embedding.server.config import check_pace
 
 if TYPE_CHECKING:  # a training checks its request while torch is imported
     from embedding.training.request import TrainRequest
@@ -63,6 +62,16 @@ def check_aggregators(request: TrainRequest) -> None:
     mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
     refuse(where, (mean, "combine mean", why, "sum"))
     AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
+
+
+def check_pace(every_s: float, liveness_timeout_s: float, whose: str = "") -> None:
+    """ConfigError where a leader would take a group for gone between two exchanges."""
+    if 2 * every_s > liveness_timeout_s:
+        raise ConfigError(
+            f"an exchange every {every_s:g} s with {whose}liveness_timeout_s "
+            f"{liveness_timeout_s:g}: a leader takes a group that is silent for so long for gone, "
+            f"and cuts windows without it; at most {liveness_timeout_s / 2:g} s is accepted."
+        )
 
 
 def check_server_groups(request: TrainRequest) -> None:

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import world
 
-from embedding.kernel.ports import lasting_port
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,7 +18,6 @@ from embedding.crawl.frontier import Frontier
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import SourceProgress, Table, Window
 from embedding.models.config import ModelConfig
 from embedding.platform.serving import server_for
@@ -28,6 +27,7 @@ from embedding.settings import PathsConfig, Settings
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.making import connect
+from yeoron_lab.ports import lasting_port
 
 DIM = 4
 DAY = Window(datetime(2020, 2, 3, tzinfo=UTC), datetime(2020, 2, 4, tzinfo=UTC))

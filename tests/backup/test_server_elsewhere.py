@@ -21,12 +21,12 @@ from embedding.backup.restoring import restore
 from embedding.cli import app
 from embedding.forgetting import ErasureRequest, forget
 from embedding.kernel.errors import ConfigError, UnavailableError
-from embedding.kernel.ports import lasting_port
 from embedding.platform import hosts
 from embedding.platform.door import Door
 from embedding.platform.serving import server_for
 from embedding.server.service import ParameterServer
 from embedding.settings import HostsConfig, Settings
+from yeoron_lab.ports import lasting_port
 
 CONTROL, SERVER = "127.0.0.2", "127.0.0.3"
 """Other addresses of this machine; settings refuse loopback, so they are put in behind them."""

@@ -21,10 +21,10 @@ from browsing import CHROMIUM, FLAGS, PATIENCE
 from embedding.evaluation import registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.kernel.errors import ConfigError, PlatformError
-from embedding.kernel.ports import lasting_port
 from embedding_airflow.tracking import comparison, provenance, recording, versions, views
 from embedding_airflow.tracking.snapshots import track_snapshot
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 mlflow = pytest.importorskip("mlflow")
 

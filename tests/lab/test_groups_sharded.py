@@ -12,11 +12,11 @@ from threads import ThreadFleet, crash_primary, fleet
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 from waiting import until
+from yeoron_lab.ports import lasting_port
 from yeoron_lab.shards.client.stream import ShardStream
 
 pytestmark = pytest.mark.timeout(600)

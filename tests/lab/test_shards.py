@@ -26,7 +26,6 @@ from embedding.kernel.errors import (
     RefusedError,
     UnavailableError,
 )
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
@@ -35,6 +34,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.making import connect as greet
 from waiting import until
 from yeoron_lab.groups.following import following_shard
+from yeoron_lab.ports import lasting_port
 from yeoron_lab.processes import ProcessKeeper
 from yeoron_lab.shards.client.links import Backlog, reached
 from yeoron_lab.shards.client.rows import RowsOnShards

@@ -15,10 +15,10 @@ import pytest
 from distributed import LocalCluster
 
 from embedding.kernel.certificates import ensure_certificate
-from embedding.kernel.ports import lasting_port
 from embedding.platform.services import dask_services
 from embedding.settings import Settings
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

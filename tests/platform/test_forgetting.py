@@ -368,7 +368,10 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
     with_it = [rows_on(shard) for shard in shards]
     erasure = ErasureRequest(word=NAME)
     if killed:
-        with patch("embedding.forgetting.erase_rows", side_effect=Killed), pytest.raises(Killed):
+        with (
+            patch("yeoron_lab.shards.recovery.erase_rows", side_effect=Killed),
+            pytest.raises(Killed),
+        ):
             forget(settings, erasure)
         opens(settings)
     forget(settings, erasure)

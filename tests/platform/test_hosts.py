@@ -18,7 +18,6 @@ import pytest
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import ConfigError, PlatformError
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.private import ensure_secret
 from embedding.nodetask import placed
 from embedding.platform import hosts
@@ -40,6 +39,7 @@ from embedding.server.service import running_server
 from embedding.settings import HostsConfig, PathsConfig, Settings
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.worker.spec import NodeSpec
+from yeoron_lab.ports import lasting_port
 
 ADDRESS = "127.0.0.2"
 """Another address of this machine; settings refuse loopback, so it is put in behind them."""

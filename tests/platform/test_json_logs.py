@@ -14,8 +14,8 @@ from urllib.request import urlopen
 import pytest
 
 from embedding.kernel.logs import FORMAT_VARIABLE, KEYS
-from embedding.kernel.ports import lasting_port
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 MARKED = "감추어진글"
 

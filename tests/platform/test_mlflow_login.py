@@ -19,12 +19,12 @@ import pytest
 from embedding.evaluation.runs import connect, reported
 from embedding.kernel.connections import MOST_CONNECTIONS
 from embedding.kernel.errors import ConfigError, PlatformError
-from embedding.kernel.ports import lasting_port
 from embedding.platform.addresses import experiment_url
 from embedding.platform.mlflow_app import LoginRequired, mlflow_app
 from embedding.settings import Settings
 from embedding_airflow.tracking.recording import experiment_id
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 pytest.importorskip("mlflow")
 

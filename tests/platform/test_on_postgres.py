@@ -23,7 +23,6 @@ from sqlalchemy.engine import make_url
 from embedding.cluster import attach_pool, stop_pool
 from embedding.crawl.frontier import Frontier
 from embedding.evaluation.runs import connect
-from embedding.kernel.ports import lasting_port
 from embedding.platform.operate import airflow_variables, bring_down, prepare_airflow
 from embedding.platform.processes import marked
 from embedding.settings import Settings, load_settings, platform_login
@@ -31,6 +30,7 @@ from embedding.worker.process.forking import forked
 from pgserver import KEYED, PostgresServer, running_postgres
 from waiting import until
 from yeoron_demo.airflow_api import AirflowApi
+from yeoron_lab.ports import lasting_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

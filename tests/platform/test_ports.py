@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from embedding.kernel import ports
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.ports import is_free, lasting_port
+from embedding.kernel.ports import is_free
 from embedding.platform.ports import port_settings, require_free, variable
 from embedding.settings import Settings
+from yeoron_lab import ports
+from yeoron_lab.ports import lasting_port
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ from embedding.cluster import attach_pool, dask_client, stop_pool
 from embedding.exchange.channel import Channel
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.ports import lasting_port
 from embedding.nodetask import spec_file
 from embedding.platform.addresses import experiment_url
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
 from embedding.settings import Settings, load_settings
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

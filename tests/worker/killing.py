@@ -22,7 +22,6 @@ import psutil
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
@@ -34,6 +33,7 @@ from embedding.worker.process.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 PATIENCE_S = 300.0
 """What does nothing for so long hangs: on a busy machine a process takes a minute to start."""

@@ -14,12 +14,22 @@ import numpy as np
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.models.base import LocalBlock, Track
 from embedding.models.jit import kernel
 
 _SMALLEST = 1 << 10
 _LOAD = 0.75
 _EMPTY = -1
 _IDS = 1 << 31
+
+
+def refuse_weights(block: LocalBlock, model: str) -> None:
+    """Raise ConfigError when the block asks for what only negative sampling can give."""
+    if block.weights is not None or block.track is not Track.NONE:
+        raise ConfigError(
+            f"{model} learns cells of a running table, not sentences: it takes no sentence "
+            "weights and measures no sentence; use replay = uniform, or another model."
+        )
 
 
 @kernel()

@@ -21,7 +21,7 @@ from embedding.models.outputs import EPSILON
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import dot
 from embedding.models.traits import MODELS, ModelTraits
-from yeoron_lab.counts.cooccurrence import CooccurrenceTable, cell_key, find
+from yeoron_lab.counts.cooccurrence import CooccurrenceTable, cell_key, find, refuse_weights
 
 _CLIP = np.float32(100.0)
 
@@ -112,7 +112,7 @@ class GloveTrainer:
     ) -> BlockLoss:
         """See `Trainer.train`."""
         block.check(vectors, contexts)
-        block.refuse_weights("glove")
+        refuse_weights(block, "glove")
         if vectors.shape[1] < 2:
             raise InputError("GloVe needs tables of at least 2 columns: the last is the bias.")
         config = self._config

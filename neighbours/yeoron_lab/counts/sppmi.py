@@ -20,7 +20,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.sampling import kept_tokens
-from yeoron_lab.counts.cooccurrence import CooccurrenceTable
+from yeoron_lab.counts.cooccurrence import CooccurrenceTable, refuse_weights
 
 
 def sppmi_matrix(
@@ -83,7 +83,7 @@ class CountModel:
 
     def count(self, block: LocalBlock, seed: int) -> int:
         """Add a block's co-occurrences, by stable ids where it has them; returns words counted."""
-        block.refuse_weights("sppmi")
+        refuse_weights(block, "sppmi")
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if len(words):
             known = int(words.max()) + 1

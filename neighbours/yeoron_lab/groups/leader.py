@@ -23,13 +23,14 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.compatibility import SERVER_GROUPS
-from embedding.server.config import ServerConfig, SyncConfig, check_pace
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.words.accounting import Accounts, PushArrival
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.groups.client import LeaderBytes, LeaderClient, RemoteChanges, Seen
 from yeoron_lab.groups.entry import GroupEntry, encode_rows
 from yeoron_lab.groups.taking import NewPushes
 from yeoron_lab.processes import own_line
+from yeoron_lab.requests import check_pace
 from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.split import joined, places, split_push
 from yeoron_lab.shards.client.stream import ShardStream

@@ -19,7 +19,7 @@ from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.compatibility import SERVER_GROUPS
-from embedding.server.config import SyncConfig, check_pace
+from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.rows.changing import Step
@@ -28,6 +28,7 @@ from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
 from yeoron_lab.groups.client import Reached
 from yeoron_lab.groups.entry import GroupEntry
+from yeoron_lab.requests import check_pace
 from yeoron_lab.shards.rows import ShardedRows
 
 logger = logging.getLogger(__name__)

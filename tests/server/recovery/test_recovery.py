@@ -17,7 +17,6 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import ConfigError, PlatformError, RefusedError
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.ledger.sequence import Journal, read_journal
@@ -25,6 +24,7 @@ from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.service import ParameterServer, running_server
 from serving import start_server
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 DIM = 4
 

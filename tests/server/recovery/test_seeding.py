@@ -19,7 +19,6 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableError
-from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.ledger.sequence import Fences
@@ -28,6 +27,7 @@ from embedding.server.service import running_server
 from embedding.settings import Settings
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 DIM = 4
 JANUARY = Window.holding(datetime(2020, 1, 5, tzinfo=UTC), WindowUnit.MONTH)

@@ -24,7 +24,6 @@ from killing import (
 )
 
 from embedding.exchange.client import ParameterClient
-from embedding.kernel.ports import lasting_port
 from embedding.server.config import GroupConfig, ServerConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -32,6 +31,7 @@ from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 from waiting import until
+from yeoron_lab.ports import lasting_port
 
 pytestmark = [pytest.mark.laboratory, pytest.mark.slow, pytest.mark.timeout(1800)]
 
