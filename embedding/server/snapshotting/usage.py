@@ -103,10 +103,14 @@ def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
     found = np.empty(shape, dtype=np.float16)
     first = 0
     for part, at in parts:
-        for some in np.split(at, range(_ROWS, len(at), _ROWS)):
-            documents = np.maximum(part.documents[some], np.float32(1e-9))
-            wide = widen(part.sums[part.units[some]])
-            wide /= documents[..., None]
-            found[first : first + len(some)] = narrow(wide)
-            first += len(some)
+        units = part.units[at]
+        documents = np.ones(len(part.sums), dtype=np.float32)
+        documents[units] = np.maximum(part.documents[at], np.float32(1e-9))
+        means = np.empty_like(part.sums)
+        for start in range(0, len(means), _ROWS):
+            some = slice(start, start + _ROWS)
+            means[some] = narrow(widen(part.sums[some]) / documents[some, None])
+        # "raise", the usual mode, would write to memory of its own first.
+        np.take(means, units, axis=0, out=found[first : first + len(at)], mode="clip")
+        first += len(at)
     return found

@@ -135,7 +135,7 @@ class HeldOut:
         self._random = np.random.default_rng([seed, 77])
         none = np.empty(0, dtype=np.int64)
         self._pairs = HeldPairs(none, none, none.reshape(0, negative))
-        self._found: tuple[HeldPairs, object, HeldPairs | None] = (self._pairs, None, None)
+        self._found: tuple[HeldPairs, IntArray, HeldPairs | None] = (self._pairs, none, None)
 
     def take(
         self,
@@ -158,14 +158,14 @@ class HeldOut:
                 self._remember(HeldPairs(centres, contexts, drawn))
         return left
 
-    def pairs(self, known: Callable[[IntArray], IntArray], words: object) -> HeldPairs | None:
+    def pairs(self, known: Callable[[IntArray], IntArray], words: IntArray) -> HeldPairs | None:
         """The pairs whose words all have a row still; None: too few.
 
         known  int64 [n] → the same with -1 for words that have none
-        words  another object whenever other words have rows
+        words  row ids of all that have one
         """
         pairs = self._pairs
-        if self._found[0] is not pairs or self._found[1] is not words:
+        if self._found[0] is not pairs or not np.array_equal(self._found[1], words):
             self._found = pairs, words, self._with_rows(known)
         return self._found[2]
 
