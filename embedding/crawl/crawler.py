@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.patience import Patience
 from embedding.crawl.runner import SourceRunner
 from embedding.crawl.services import Services, make_pseudonyms
 from embedding.crawl.staleness import CrawlReport
+from embedding.database.patience import Patience
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document

@@ -20,11 +20,11 @@ from embedding.crawl.extractor import shortened
 from embedding.crawl.fetcher import Request, Response
 from embedding.crawl.frontier import Claim, SourceStates
 from embedding.crawl.origins import Publication
-from embedding.crawl.patience import Patience
 from embedding.crawl.services import ReadDocument, Services
 from embedding.crawl.shingles import signature
 from embedding.crawl.staleness import SourceCounters, YieldWatch
 from embedding.crawl.tables import Fetched
+from embedding.database.patience import Patience
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.kernel.records import Document

@@ -23,10 +23,10 @@ from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier, SourceStates
 from embedding.crawl.origins import ORIGINS, Publication
-from embedding.crawl.patience import Patience
 from embedding.crawl.schedule import PollReport, PollRules, PollSchedule
 from embedding.crawl.shingles import NearDuplicates
 from embedding.crawl.tables import Fetched
+from embedding.database.patience import Patience
 from embedding.kernel.clock import EventClock
 from embedding.kernel.records import Document
 from embedding.sources.base import Pseudonyms

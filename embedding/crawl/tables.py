@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,6 @@ from embedding.kernel.errors import ConfigError
 READING = "yeoron_reading"
 """Execution option of connections that only read and must not wait for the write lock."""
 
-_AWAY = frozenset(
-    (
-        *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM),
-        *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL),
-        *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL),
-    )
-)
-"""Primary result codes of SQLite that another try may not meet."""
-_READ_ONLY = "25006"
-"""PostgreSQL's state of a statement that came to a server which only follows, as in a failover."""
-_AWAY_CLASSES = frozenset(("08", "28", "3D", "40", "53", "55", "57", "58"))
-"""PostgreSQL's classes of errors that another try may not meet: no connection, no login, no such
-database now, a conflict, no room, a lock, a shutdown, a disk."""
 _MAKING = 0x59454F524F4E
 """Key of the lock under which the tables are made on PostgreSQL."""
 
@@ -219,28 +205,6 @@ _SCHEMA = sa.Table(
 
 FRONTIER_VERSION = 1
 """Raised with every change of the tables above."""
-
-
-def away(error: sa.exc.SQLAlchemyError) -> bool:
-    """Whether the database did not answer, was locked, full or restarting: it may answer later."""
-    if isinstance(error, sa.exc.TimeoutError):
-        return True
-    if not isinstance(error, sa.exc.DBAPIError):
-        return False
-    code = getattr(error.orig, "sqlite_errorcode", None)
-    if code is not None:
-        return code & 0xFF in _AWAY
-    state = getattr(error.orig, "sqlstate", None)
-    if state is not None:
-        return state == _READ_ONLY or state[:2] in _AWAY_CLASSES
-    lost = isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError))
-    return lost or error.connection_invalidated
-
-
-def cause(error: sa.exc.SQLAlchemyError) -> str:
-    """Its name alone: what a database says of an error may hold an address."""
-    orig = getattr(error, "orig", None) or error
-    return getattr(orig, "sqlite_errorname", None) or type(orig).__name__
 
 
 def open_engine(url: str) -> sa.Engine:

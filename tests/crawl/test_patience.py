@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from embedding.crawl import patience
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.patience import LONGEST, Outage, Patience, opened
 from embedding.crawl.services import ArrivalQueue, ReadDocument
 from embedding.crawl.shingles import NearDuplicates
 from embedding.crawl.tables import Fetched
+from embedding.database import patience
+from embedding.database.patience import LONGEST, Outage, Patience, opened
 from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig
 from frontiers import FULL_DISKS, TROUBLES_OF_ANY_WRITE, TroubledDatabase, troubled

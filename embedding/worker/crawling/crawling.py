@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.patience import opened
 from embedding.crawl.staleness import CrawlReport
+from embedding.database.patience import opened
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.patience import Patience
+from embedding.database.patience import Patience
 
 _Text = tuple[str, str]
 """Mark of the process, and the source."""

@@ -10,8 +10,8 @@ import pytest
 
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
-from embedding.crawl.patience import Patience
 from embedding.crawl.tables import Fetched
+from embedding.database.patience import Patience
 from embedding.worker.crawling.rereading import Rereading
 
 

@@ -1,4 +1,4 @@
-"""Waiting for the frontier's database: nothing ends because it is away, full or locked.
+"""Waiting for a database: nothing ends because it is away, full or locked.
 
 One call asks again and again, with growing pauses; all others wait for it. So a database that is
 locked holds up no event loop, and one that comes back is not run over.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +16,21 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from embedding.crawl.tables import away, cause
 from embedding.kernel.errors import ConfigError
+
+_CODES = frozenset(
+    (
+        *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM),
+        *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL),
+        *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL),
+    )
+)
+"""Primary result codes of SQLite that another try may not meet."""
+_READ_ONLY = "25006"
+"""PostgreSQL's state of a statement that came to a server which only follows, as in a failover."""
+_CLASSES = frozenset(("08", "28", "3D", "40", "53", "55", "57", "58"))
+"""PostgreSQL's classes of errors that another try may not meet: no connection, no login, no such
+database now, a conflict, no room, a lock, a shutdown, a disk."""
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +41,28 @@ _BACK = "the frontier's database answers again after %.1f s."
 _SHORTEST = 0.25
 LONGEST = 5.0
 """Most seconds between two tries."""
+
+
+def away(error: sa.exc.SQLAlchemyError) -> bool:
+    """Whether the database did not answer, was locked, full or restarting: it may answer later."""
+    if isinstance(error, sa.exc.TimeoutError):
+        return True
+    if not isinstance(error, sa.exc.DBAPIError):
+        return False
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _CODES
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state == _READ_ONLY or state[:2] in _CLASSES
+    lost = isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError))
+    return lost or error.connection_invalidated
+
+
+def cause(error: sa.exc.SQLAlchemyError) -> str:
+    """Its name alone: what a database says of an error may hold an address."""
+    orig = getattr(error, "orig", None) or error
+    return getattr(orig, "sqlite_errorname", None) or type(orig).__name__
 
 
 @dataclass(frozen=True)
