@@ -126,10 +126,10 @@ def _flat(value: Any, text: Utf8Text) -> Record:
 
 
 def _plain(value: Any) -> str | None:
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        value = "\n".join(value)
     if isinstance(value, str):
         return value or None
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "\n".join(value) or None
     if isinstance(value, Mapping) and len(value) == 1:  # {"$numberLong": "…"} of MongoDB
         return next((_plain(one) for name, one in value.items() if name[:1] == "$"), None)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -33,8 +33,6 @@ _CALL = re.compile(
 _TERM = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|[\w$.]+""")
 _VARIABLE = re.compile(r"(?:var|let|const)\s+([\w$]+)\s*=\s*([^;,\n]{1,400})")
 _CODED = re.compile(r"\b(?:encodeURI(?:Component)?|escape|String)\b")
-_searched = lru_cache(maxsize=16)(re.search)
-"""Many links of a page ask its scripts for the same function."""
 
 
 def join(base: str, link: str | None, encoding: str = "utf-8") -> str:
@@ -81,14 +79,8 @@ def _built(name: str, given: Sequence[str], node: Any) -> str:
     """Where the page's function `name` goes when it is called with `given`, if it builds the
     address of that, of texts and of variables that hold such; "" where it does not."""
     scripts = "\n".join(node.getroottree().xpath("//script/text()"))
-    scripts = re.sub(r"\${([\w$]+)}", r"`+\1+`", scripts)
-    name = re.escape(name.rpartition(".")[2])
-    takes = r"\s*(?:[=:]\s*)?(?:function\s*)?(?:\(([^()]*)\)|([\w$]+)\s*(?==>))\s*(?:{|=>\s*{?)"
-    found = _searched(rf"\b{name}{takes}([^{{}}]{{0,2000}})", scripts)
-    if found is None:
-        return ""
-    body = _CODED.sub("", found[3])
-    known: dict[str, str] = dict(zip(_TERM.findall(found[1] or found[2]), given, strict=False))
+    parameters, body = _function(name.rpartition(".")[2], scripts)
+    known: dict[str, str] = dict(zip(_TERM.findall(parameters), given, strict=False))
     goes = re.search(rf"{_GOING}\s*([^;,\n]{{1,400}})", body)
     for variable, value in [*_VARIABLE.findall(body), ("", goes[1] if goes else "")]:
         terms = _TERM.findall(value)
@@ -96,6 +88,15 @@ def _built(name: str, given: Sequence[str], node: Any) -> str:
         if known.keys() >= set(terms):
             known[variable] = "".join(known[term] for term in terms)
     return known.get("", "")
+
+
+@lru_cache(maxsize=16)
+def _function(name: str, scripts: str) -> tuple[str, str]:
+    """Parameters and body of a function, which many links of a page may ask for."""
+    takes = r"(?:\(([^()]{0,400})\)|([\w$]{1,99})\s*(?==>))\s*(?:{|=>\s*{?)([^{}]{0,2000})"
+    scripts = re.sub(r"\${([\w$]+)}", r"`+\1+`", scripts)
+    found = re.search(rf"\b{re.escape(name)}\s*(?:[=:]\s*)?(?:function\s*)?{takes}", scripts)
+    return (found[1] or found[2], _CODED.sub("", found[3])) if found else ("", "")
 
 
 def same_site(left: str, right: str) -> bool:
