@@ -83,8 +83,8 @@ def last_found(report: TrendReport, name: str, snapshots: Path | None, reader: R
         sentence = f"The last one with another finding is {shown(other, 'stories', RANKINGS)}"
         sentences.append(sentence)
     if missing:
-        sentences.append("yeoron trends report --all writes those of all windows.")
-    return " ".join(sentences)
+        sentences.append("`yeoron trends report --all` writes the reports of all windows.")
+    return "\n".join(sentences)
 
 
 def read_words(path: Path) -> list[str]:

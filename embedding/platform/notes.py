@@ -15,10 +15,14 @@ def texts_left_out(text: Mapping[str, Any]) -> str:
     """What a report of text preparation says of those that it left out; "" for none."""
     if not text.get("given_up"):
         return ""
-    named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
+    left_out = text.get("left_out") or {}
+    named = "; ".join(f"{key} ({why})" for key, why in left_out.items())
     n = text["given_up"]
+    latest = f", of which the last {len(left_out)} are named" if len(left_out) < n else ""
     subject = "1 text" if n == 1 else f"{n:,} texts"
-    return f"{subject} could not be read and {'was' if n == 1 else 'were'} left out: {named}."
+    return (
+        f"{subject} could not be read and {'was' if n == 1 else 'were'} left out{latest}: {named}."
+    )
 
 
 def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
-from embedding.trends.expressions import parts_of
+from embedding.trends.expressions import unlisted
 from embedding.trends.frequency import Frequency
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import ReportInput
@@ -130,6 +130,8 @@ class RowWriter:
         rates = [*(past[at].rate(words) for at in self._shown), now.rate(words)]
         series = np.stack(rates, axis=1)
         counts = self._counts(words)
+        phrases = self._material.snapshot.phrases
+        before = unlisted(words, self._material).before
         times = self._material.earlier[-1], self._material.snapshot
         n = self._config.shown_neighbours
         out = []
@@ -141,8 +143,7 @@ class RowWriter:
                 )
             significant = bool(values[at]["significant"])
             then, today = neighbours_then_now(old, new, significant=significant)
-            parts = parts_of(word, self._material.snapshot.phrases)
-            fields: dict[str, object] = {**counts[at], **values[at], "parts": parts}
+            fields: dict[str, object] = {**counts[at], **values[at]}
             out.append(
                 TrendRow(
                     word=word,
@@ -150,6 +151,8 @@ class RowWriter:
                     neighbours=today,
                     by_use=new.by_use,
                     series=tuple(float(v) for v in series[at]),
+                    parts=phrases[word].parts if word in phrases else (),
+                    written_before=bool(before[at]),
                     **fields,  # type: ignore[arg-type]
                 )
             )

@@ -7,7 +7,7 @@ how many documents that were, and since when, the snapshot says (`records.Phrase
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,9 +116,3 @@ def _with_part(
         for part in set(phrase.parts):
             by_part[part] = by_part.get(part, 0) + documents
     return np.fromiter((by_part.get(word, 0) for word in words), np.int64, len(words))
-
-
-def parts_of(word: str, known: Mapping[str, Phrase]) -> tuple[str, ...]:
-    """How a word was read before it was one; () for a word that is no phrase."""
-    phrase = known.get(word)
-    return () if phrase is None else phrase.parts

@@ -15,7 +15,6 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.text.normalise import normalise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import window_neighbours
-from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import Snapshots, lineage, windows_up_to
 from embedding.trends.nearest import NeighbourCache
@@ -136,7 +135,7 @@ def word_history(
         points.append(_point(snapshot, word, nearby, previous, config, later))
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
-    parts = parts_of(word, last.phrases)
+    parts = last.phrases[word].parts if word in last.phrases else ()
     by_vectors = [one for one in near if one.alike and alike.of(one.snapshot) is None]
     if by_vectors:
         labels = ", ".join(one.snapshot.manifest.window.label for one in by_vectors)

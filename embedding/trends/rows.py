@@ -119,6 +119,7 @@ class TrendRow:
                        use the word, or a snapshot does not say how; then both are the model's
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
+    written_before     whether it was written before this window, where it was read as `parts` then
     support            moved only, if significant: who moved it
     contexts           moved only, if significant: what pulled it, the largest shares first
     """
@@ -150,6 +151,7 @@ class TrendRow:
     burst: float | None = None
     rate_usual: float | None = None
     parts: tuple[str, ...] = ()
+    written_before: bool = False
     support: Support | None = None
     contexts: tuple[ContextPull, ...] = ()
     documents_deduplicated_before: int | None = None

@@ -58,6 +58,8 @@ def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
 def ranking_title(report: TrendReport, name: str) -> str:
     """Which ranking, and of which windows."""
     before = report.compared_with.label if report.compared_with else "nothing"
+    if name in ("risen", "fallen") and len(report.baseline) > 1:
+        before = f"the {len(report.baseline)} windows before, taken together"
     return f"{name} · {report.snapshot.label} against {before}"
 
 
@@ -246,25 +248,14 @@ def word_csv(history: WordHistory) -> str:
     for point in history.points:
         moved = to_plain(point.shift_previous) or {}
         lines += [
-            [
-                history.word,
-                point.label,
-                point.start,
-                point.end,
-                point.snapshot,
-                source.source,
-                source.count,
-                source.documents,
-                source.authors,
-                source.read_tokens,
-                source.read_documents,
-                to_plain(source.per_1000_documents),
-                to_plain(source.per_1000_tokens),
-                moved.get("shift"),
-                moved.get("low"),
-                moved.get("high"),
+            (
+                *(history.word, point.label, point.start, point.end, point.snapshot, source.source),
+                *(source.count, source.documents, source.authors),
+                *(source.read_tokens, source.read_documents),
+                *map(to_plain, (source.per_1000_documents, source.per_1000_tokens)),
+                *map(moved.get, ("shift", "low", "high")),
                 names_of(point.neighbours),
-            ]
+            )
             for source in point.sources
         ]
     return as_csv(_HISTORY_CSV, lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -244,7 +245,8 @@ def _errors(app: FastAPI, site: Site) -> None:
                 broken = site.reader.listing().broken
                 return site.render(request, "empty.html", 404, broken=broken)
             # Where the store lies on this machine is nothing to a reader of the page.
-            sentence = str(error).replace(site.config.snapshots, "the store")
+            store = rf"(?<!\w){re.escape(site.config.snapshots)}(?!\w)"
+            sentence = re.sub(store, "the store", str(error))
             return answer(request, 404, "snapshot_missing", sentence)
         if isinstance(error, RoleError):
             return answer(request, 403, f"needs_{error.needed}", str(error))

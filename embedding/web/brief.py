@@ -92,9 +92,7 @@ def read(report: TrendReport, t: PageText) -> str:
         window=t.window(report.snapshot.label),
     )
     missing = [formats.short_word(one.source, 30) for one in report.by_source() if one.missing]
-    return " ".join(
-        [sentence, t("lede_missing", sources=", ".join(missing))] if missing else [sentence]
-    )
+    return f"{sentence} {t('lede_missing', sources=', '.join(missing))}" if missing else sentence
 
 
 def differ(found: Disagreement | None, t: PageText) -> list[str]:

@@ -61,7 +61,7 @@ def headline_sentence(name: str, row: TrendRow, report: TrendReport, t: PageText
         return t("head_born", rate=now, **values)
     if row.rate > row.usual if name == "risen" else row.rate < row.usual:
         key = "head_risen" if name == "risen" else "head_fallen"
-        return t(key, usual=was, rate=now, **values)
+        return t(key, usual=was, rate=now, than=_than(row, report, t), **values)
     return words_sentence(name, [row.word], label, t)
 
 
@@ -107,7 +107,10 @@ def one_in(q: float) -> int:
 
 
 def first_seen(row: TrendRow, report: TrendReport) -> str | None:
-    """Label of the first of the report's windows in which the word was used."""
+    """Label of the first of the report's windows in which the word was used; None of a word that
+    was written before it was read as one."""
+    if row.written_before:
+        return None
     held = zip(report.windows[-len(row.series) :], row.series, strict=False)
     return next((label for label, rate in held if rate > 0), None)
 
@@ -151,8 +154,12 @@ def _born(row: TrendRow, report: TrendReport, t: PageText) -> str:
     if row.authors is not None:
         sentences.append(t("written_by", n=formats.number(row.authors)))
     first = first_seen(row, report)
-    if first == now and len(row.series) > 1 and report.compared_with is not None:
-        sentences.append(t("born_before_none", window=t.window(report.compared_with.label)))
+    if row.written_before:
+        parts = ", ".join(formats.short_word(part, 20) for part in row.parts)
+        sentences.append(t("born_parts", parts=parts))
+    elif first == now and len(row.series) > 1 and report.compared_with is not None:
+        key = "born_before_none" if len(report.windows) > 2 else "born_not_in"
+        sentences.append(t(key, window=t.window(report.compared_with.label)))
     elif first is not None and first != report.windows[0]:
         sentences.append(t("born_first", window=t.window(first)))
     return " ".join(sentences)
@@ -165,13 +172,14 @@ def _rate(name: str, row: TrendRow, report: TrendReport, t: PageText) -> str:
     wanted = "rate_more" if name == "risen" else "rate_less"
     if float(was.replace(",", "")) == float(now.replace(",", "")) or goes != wanted:
         return t("rate_only", now=now)
-    windows = len(report.baseline)
-    if row.rate_usual is not None and windows > 1:
-        than = t("than_span", span=t.span(windows))
-    else:
-        label = "" if report.compared_with is None else report.compared_with.label
-        than = t("than_window", window=t.window(label))
-    return t(wanted, now=now, usual=was, than=than)
+    return t(wanted, now=now, usual=was, than=_than(row, report, t))
+
+
+def _than(row: TrendRow, report: TrendReport, t: PageText) -> str:
+    """The windows before, or the one, that `row.usual` is the rate of."""
+    if row.rate_usual is not None and len(report.baseline) > 1:
+        return t("than_span", span=t.span(len(report.baseline)))
+    return "" if report.compared_with is None else t.window(report.compared_with.label)
 
 
 def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -> list[str]:

@@ -56,13 +56,7 @@ def rate(value: float | None) -> str:
     """A rate with as many digits as it deserves."""
     if value is None:
         return "–"
-    return (
-        f"{value:,.0f}"
-        if value >= 100 or value == 0
-        else f"{value:.1f}"
-        if value >= 1
-        else f"{value:.2f}"
-    )
+    return f"{value:,.{0 if value >= 100 or value == 0 else 1 if value >= 1 else 2}f}"
 
 
 def rates(before: float, now: float) -> tuple[str, str]:

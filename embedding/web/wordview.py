@@ -93,6 +93,8 @@ def history_sentences(history: WordHistory, t: PageText) -> list[str]:
         sentences = [t("read_rates", **figures, **earlier)]
     if last.authors is not None:
         sentences.append(t("written_by", n=formats.number(last.authors)))
+    if history.parts:
+        sentences.append(t("read_as", parts=", ".join(history.parts)))
     # The model remembers the windows before: its figure would contradict the words that are shown.
     figure = None if last.by_use else last.shift_previous
     if figure is not None and before is not None:

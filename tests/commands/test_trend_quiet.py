@@ -49,7 +49,9 @@ def test_a_quiet_window_names_the_last_with_a_finding_and_how_to_see_it(
 def test_only_saved_reports_are_read_of_windows_far_back(yeoron, planted, tmp_path: Path) -> None:
     store = quiet(planted, tmp_path / "long", BORN + COMPUTED + 2, {"신천지": ("바이러스", BORN)})
     call = ("trends", "born", "--snapshots", store.uri)
-    assert "yeoron trends report --all writes those of all windows" in yeoron(*call).out
+    assert (
+        "\n`yeoron trends report --all` writes the reports of all windows.\n" in yeoron(*call).out
+    )
     assert yeoron("trends", "report", "--all", "--snapshots", store.uri).code == 0
     assert f"--id {store.list()[BORN].id}" in yeoron(*call).out
 

@@ -14,8 +14,12 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.trends.history import word_history
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
-from embedding.trends.table import word_table
+from embedding.trends.table import ranking_title, word_table
+from embedding.web.findings import headline_sentence, row_sentences
+from embedding.web.text import PageText
+from embedding.web.wordview import history_sentences
 
+EN = PageText("en")
 SOURCE, READ = "글판", 1000
 USUAL = [f"말{i}" for i in range(80)]
 DAY = 86_400
@@ -112,6 +116,18 @@ def test_documents_of_the_window_from_before_it_was_joined_count_for_its_birth(t
     assert not row.significant
 
 
+def test_a_phrase_written_before_its_window_is_not_said_to_appear_first_in_it(tmp_path):
+    late = phrase("코로나사태", "코로나 사태", start(3) + DAY, start(4) + DAY, 3)
+    for at, (one, before) in enumerate([(late, True), (replace(late, since=late.joined), False)]):
+        found = report(str(tmp_path / str(at)), {"코로나사태": [0, 0, 0, 0, 60]}, one)
+        (row,) = found.born
+        assert (row.significant, row.written_before) == (True, before)
+        (said,) = row_sentences("born", row, found, EN)
+        assert ("Up to April 2001 no document had it." in said) != before
+        assert ("written before, too, and read as 코로나, 사태." in said) == before
+        assert ("first appeared" in headline_sentence("born", row, found, EN)) != before
+
+
 @pytest.mark.parametrize("since", [0.0, float(start(0) + DAY)])
 def test_a_phrase_written_since_the_oldest_window_is_not_born_nor_risen(tmp_path, since):
     use = {"국민청원": [0, 0, 0, 0, 90], "국민": [300, 310, 290, 300, 220]}
@@ -134,7 +150,7 @@ def test_a_history_says_how_a_phrase_was_read_before(tmp_path):
     snapshots = store(str(tmp_path), {"우한폐렴": [0, 20, 30]}, one)
     history = word_history(snapshots, "우한폐렴")
     assert history.parts == ("우한", "폐렴")
-    assert history.parts == ("우한", "폐렴")
+    assert any("read as 우한, 폐렴;" in said for said in history_sentences(history, EN))
     console = Console(width=120, record=True, file=None)
     with console.capture() as shown:
         console.print(word_table(history))
@@ -142,3 +158,12 @@ def test_a_history_says_how_a_phrase_was_read_before(tmp_path):
     with console.capture() as shown:
         console.print(word_table(word_history(snapshots, USUAL[0])))
     assert "Read before" not in shown.get()
+
+
+def test_a_title_names_the_windows_that_rates_are_compared_with(tmp_path):
+    found = report(str(tmp_path), {"마스크": [10, 10, 10, 10, 90]})
+    assert ranking_title(found, "moved") == "moved · 2001-05 against 2001-04"
+    three = "risen · 2001-05 against the 3 windows before, taken together"
+    assert ranking_title(found, "risen") == three
+    between = replace(found, baseline=found.baseline[-1:])
+    assert ranking_title(between, "risen") == "risen · 2001-05 against 2001-04"

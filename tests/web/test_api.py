@@ -6,6 +6,7 @@ import json
 
 import pytest
 from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from unguarded import unguarded
 
 from embedding.trends.rows import RANKINGS
@@ -130,3 +131,14 @@ def test_missing_figures_are_none():
     assert summary({})["snapshots"] == 0
     assert summary({"windows": {"a": {"snapshot": "a-1"}, "b": {}}})["snapshots"] == 1
     assert summary({"words_per_second": "many"})["words_per_second"] is None
+
+
+def test_a_store_with_a_short_name_leaves_the_sentence_whole(config, tmp_path, monkeypatch):
+    (tmp_path / "s").symlink_to(config.snapshots)
+    monkeypatch.chdir(tmp_path)
+    short = config.model_copy(update={"snapshots": "s"})
+    with TestClient(unguarded(short)) as client:
+        answer = client.get("/api/moved", params={"id": "zzz"})
+    assert answer.json()["error"] == (
+        "snapshot zzz: there is none of that id in the store; `yeoron snapshot list` names all."
+    )

@@ -146,12 +146,12 @@ def test_what_rose_and_fell_is_led_by_its_figures(waning) -> None:
     (row,) = (one for one in waning.significant("risen") if one.word == "마스크")
     told = replace(waning, stories=(), moved=(), born=(), risen=(row,), fallen=())
     usual, now = f"{row.rate_usual:.1f}", f"{row.rate:.1f}"
-    window = PageText("ko").window(waning.snapshot.label)
+    window, than = PageText("ko").window(waning.snapshot.label), "앞선 3개월 평균"
     (lead,) = leads(told, PageText("ko"))
-    assert lead.sentence == f"‘마스크’ 문서 1,000건에 {usual}건에서 {now}건으로 증가 ({window})"
+    assert lead.sentence == f"‘마스크’ 문서 1,000건에 {now}건으로 증가 ({window}, {than} {usual}건)"
     fell = replace(row, rate=row.rate_usual, rate_usual=row.rate)
     (lead,) = leads(replace(told, risen=(), fallen=(fell,)), PageText("ko"))
-    assert lead.sentence == f"‘마스크’ 문서 1,000건에 {now}건에서 {usual}건으로 감소 ({window})"
+    assert lead.sentence == f"‘마스크’ 문서 1,000건에 {usual}건으로 감소 ({window}, {than} {now}건)"
     same = replace(row, rate_usual=row.rate)
     (lead,) = leads(replace(told, risen=(same,)), PageText("ko"))
     assert lead.sentence == f"{window}에 ‘마스크’가 더 자주 쓰였습니다."

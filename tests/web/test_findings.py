@@ -113,6 +113,9 @@ def test_a_new_word_has_one_count_and_no_direction(row):
     assert len(re.findall(r"\d documents?\b", said)) == 1
     first = next((label for label, rate in zip(LABELS, row.series, strict=True) if rate), None)
     assert ("Up to March 2020 no document had it." in said) == (first == LABELS[-1])
+    two = replace(REPORT, windows=LABELS[-2:])
+    (alone,) = row_sentences("born", replace(row, series=(0.0, row.rate)), two, EN)
+    assert ("No document of March 2020 had it." in alone) == (row.rate > 0)
     if first in LABELS[1:-1]:
         assert f"first seen in {EN.window(first)}" in said
 

@@ -255,12 +255,14 @@ def of_lead(page: PageRecord) -> list[Rule]:
         assert any(row.series[:-1])
         assert (when, number(rate)) == (label, pytest.approx(row.rate, abs=0.51))
 
-    def rate(word: str, way: str, usual: str, now: str, when: str) -> None:
+    def rate(word: str, way: str, now: str, when: str, usual: str, than: str) -> None:
         row = row_of(word, "risen" if way == "up" else "fallen")
         assert (way == "up") == (number(now) > number(usual))
         assert number(now) == pytest.approx(row.rate, abs=0.51)
         assert number(usual) == pytest.approx(row.usual, abs=0.51)
         assert when == label
+        n, before = len(report.baseline), EN.window(report.compared_with.label)
+        assert than == (f"the {n} months before" if n > 1 else before)
 
     def turned(word: str, before: str, after: str, when: str, *, beside: bool) -> None:
         row = row_of(word, "moved")
@@ -276,7 +278,7 @@ def of_lead(page: PageRecord) -> list[Rule]:
     return [
         (rf"{QUOTED} first appeared in {WHEN}, in {N} of 1,000 documents", first),
         (rf"{QUOTED} became established in {WHEN}, in {N} of 1,000 documents", established),
-        (rf"{QUOTED} went (up|down) from {N} to {N} of 1,000 documents in {WHEN}", rate),
+        (rf"{QUOTED} went (up|down) to {N} of 1,000 documents in {WHEN}, from {N} in (.+)", rate),
         (
             rf"{QUOTED} moved from beside (.+?) to beside (.+?) \(since {WHEN}\)",
             partial(turned, beside=True),

@@ -254,7 +254,7 @@ def test_a_new_word_is_new_everywhere(page: httpx.Client, stores: Stores) -> Non
     uri = str(stores.signed / "snapshots")
     page.headers["accept-language"] = "ko"
     assert page.get("/api/since", params={"w": BORN}).json()["kind"] == "born"
-    assert "2021년 4월에 처음 나옴" in page.get(f"/word/{BORN}").text
+    assert "2021년 4월에 새로 떠오름" in page.get(f"/word/{BORN}").text
     word = yeoron.open(uri).word(BORN)
     assert (word.born, word.changed) == ("2021-04", None)
     assert BORN in [row["word"] for row in yeoron.open(uri).born() if row["significant"]]
