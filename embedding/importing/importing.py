@@ -315,6 +315,7 @@ _FORMULA = r"^=\s*[A-Za-z_.]+\s*\(|^=\s*[-+(\d$]|^=[A-Z]{1,3}\d"
 _NOTHING = pa.array(["", "NaN", "nan", "NULL", "null", "None", "\\N", "#N/A", "N/A", "<NA>", "NaT"])
 """How programs write that a value is missing."""
 _SHOWN = 40
+_DAY_OR_MONTH = re.compile(r"(?:0?[1-9]|1[0-2])([/.-])(?:0?[1-9]|1[0-2])\1(?:\d{4}|\d\d)\b")
 _SECONDS = pa.timestamp("s", "UTC")
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
 _AUTHORS = 1 << 16
@@ -412,7 +413,8 @@ class Conversion:
             return "no date"
         shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value).split())
         shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-        return f"{shown!r} is no date"
+        why = " may begin with its day or its month, so it" if _DAY_OR_MONTH.match(shown) else ""
+        return f"{shown!r}{why} is no date"
 
 
 def _without_markup(values: pa.StringArray) -> pa.StringArray:

@@ -221,6 +221,16 @@ def test_what_is_wrong_with_a_record_is_counted_and_named(folder: Folder) -> Non
     assert folder.out.stat().st_mode & 0o77 == 0
 
 
+def test_a_date_whose_day_may_be_its_month_is_said_to_be_one(folder: Folder) -> None:
+    rows = ("2024-02-01,글", "03/04/2024,글", "13/13/2024,글", *["2024-02-02,글"] * 7)
+    result = folder.take("a.csv", "\n".join(("date,text", *rows)).encode())
+    assert result.wrong == {"no date that can be read": 2}
+    assert [one.partition(": record ")[2] for one in result.examples] == [
+        "2: '03/04/2024' may begin with its day or its month, so it is no date.",
+        "3: '13/13/2024' is no date.",
+    ]
+
+
 def test_a_formula_in_a_spreadsheet_counts_as_what_was_computed_last(folder: Folder) -> None:
     from openpyxl import Workbook
 
