@@ -177,9 +177,12 @@ def _rate(name: str, row: TrendRow, report: TrendReport, t: PageText) -> str:
 
 def _than(row: TrendRow, report: TrendReport, t: PageText) -> str:
     """The windows before, or the one, that `row.usual` is the rate of."""
-    if row.rate_usual is not None and len(report.baseline) > 1:
-        return t("than_span", span=t.span(len(report.baseline)))
-    return "" if report.compared_with is None else t.window(report.compared_with.label)
+    if row.rate_usual is None or len(report.baseline) < 2:
+        return "" if report.compared_with is None else t.window(report.compared_with.label)
+    labels = [*(id.rpartition("-")[0] for id in report.baseline), report.snapshot.label]
+    key = "than_gap" if any(map(formats.missing_between, labels, labels[1:])) else "than_span"
+    first, *_, last = map(t.window, labels[:-1])
+    return t(key, span=t.span(len(report.baseline)), first=first, last=last)
 
 
 def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -> list[str]:

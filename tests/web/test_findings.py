@@ -234,3 +234,14 @@ def records_example() -> TrendRow:
         *("코로나", 1.0, 3.0, 0.001, 0.01, True, 1, 1, 1, 1, 1.0, 2.0),
         *((), (), (), (0.0, 0.0, 1.0, 2.0)),
     )
+
+
+def test_months_that_were_not_read_are_not_among_those_a_rate_is_compared_with() -> None:
+    row = replace(records_example(), rate_usual=10.0, rate=20.0)
+    apart = replace(REPORT, baseline=("2019-07-a", "2020-02-b", "2020-03-c"))
+    (said,) = row_sentences("risen", row, apart, EN)
+    assert said.endswith("in the 3 months that were read from July 2019 to March 2020.")
+    (korean,) = row_sentences("risen", row, apart, KO)
+    assert "2019년 7월부터 2020년 3월까지 글을 읽은 3개월 평균 10.0건보다 많습니다" in korean
+    near = replace(REPORT, baseline=("2020-01-a", "2020-02-b", "2020-03-c"))
+    assert row_sentences("risen", row, near, EN)[0].endswith("in the 3 months before.")

@@ -429,3 +429,8 @@ def test_an_unexpected_error_tells_no_details(config, monkeypatch, client_of):
     assert "secret detail" not in answer.text
     assert "content-security-policy" in answer.headers
     assert client_of(app).get("/api/snapshots").json()["error"]
+
+
+def test_the_window_that_was_compared_with_is_named_as_months_may_lie_between(client):
+    page = client.get("/", headers={"accept-language": "en"}).text
+    assert "different company than February 2020" in page
