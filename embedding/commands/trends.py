@@ -134,8 +134,9 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
     from embedding.trends.plain import to_plain
+    from embedding.trends.rows import judged
     from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import story_lines
+    from embedding.trends.table import ranking_title, story_lines
 
     report = report_of(asked.answers.reader, asked.id)
     refuse_nothing(report)
@@ -147,12 +148,12 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
         head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
         sys.stdout.write(to_json({**head, "notes": report.notes, "stories": rows}))
         return
-    before = report.compared_with.label if report.compared_with else "nothing"
-    console.print(f"stories · {report.snapshot.label} against {before}", style="bold")
+    console.print(ranking_title(report, "stories"), style="bold")
     for note in report.notes:
         console.print(escape(note.text), soft_wrap=True)
     if not chosen:
-        console.print("Nothing stands out: no change is larger than chance alone could give.")
+        if judged(report):
+            console.print("Nothing stands out: no change is larger than chance alone could give.")
         if sentence := _last(asked, report, "stories"):
             print_line(sentence)
     for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):

@@ -438,5 +438,6 @@ OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNCLEAR})
 
 
 def judged(report: TrendReport) -> bool:
-    """Whether nothing of how words were used in the window is known to be missing."""
-    return not any(note.code in _UNJUDGED for note in report.notes)
+    """Whether the window has texts to judge by, and nothing of how they use words is missing."""
+    without = {*_UNJUDGED, "one_author", "only_copies", "few_documents"}
+    return not any(note.code in without for note in report.notes)

@@ -107,8 +107,7 @@ def one_in(q: float) -> int:
 
 
 def first_seen(row: TrendRow, report: TrendReport) -> str | None:
-    """Label of the first of the report's windows in which the word was used; None of a word that
-    was written before it was read as one."""
+    """Label of the first of its windows that used a word; None if it was read as several before."""
     if row.written_before:
         return None
     held = zip(report.windows[-len(row.series) :], row.series, strict=False)

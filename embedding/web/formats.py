@@ -10,8 +10,6 @@ from urllib.parse import unquote
 from embedding.kernel.zones import zone_of
 
 LONGEST_WORD = 60
-
-
 MOST_MISSING = 400
 """Windows that a chart leaves room for between two."""
 _PATTERNS = {
@@ -54,9 +52,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 def rate(value: float | None) -> str:
     """A rate with as many digits as it deserves."""
-    if value is None:
-        return "–"
-    return f"{value:,.{0 if value >= 100 or value == 0 else 1 if value >= 1 else 2}f}"
+    return number(value, 0 if not value or value >= 100 else 1 if value >= 1 else 2)
 
 
 def rates(before: float, now: float) -> tuple[str, str]:

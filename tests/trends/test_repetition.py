@@ -215,6 +215,10 @@ def test_a_window_that_says_nothing_says_why(tmp_path, which) -> None:
     shown = CliRunner().invoke(app, ["trends", "moved", "--snapshots", store.uri])
     assert (shown.exit_code, shown.exception) == (0, None)
     assert SAID[which].split(",")[0] in " ".join(shown.output.split())
+    stories = CliRunner().invoke(app, ["trends", "stories", "--snapshots", store.uri]).output
+    assert SAID[which].split(",")[0] in " ".join(stories.split())
+    assert "Nothing stands out" not in stories, "nobody can say so"
+    assert brief.quiet_headline(report, PageText("en")).endswith("is not known")
     told = CliRunner().invoke(app, ["trends", "moved", "--snapshots", store.uri, "--json"])
     assert SAID[which] in json.loads(told.output)["notes"][0]["text"]
     again = TrendReport.from_dict(report.to_dict())

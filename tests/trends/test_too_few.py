@@ -11,6 +11,7 @@ from embedding.exchange.payload import UNITS
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.report import build_report
+from embedding.trends.rows import judged
 
 
 def used(n: int, dim: int, documents: float, units: int, seed: int) -> Usage:
@@ -36,6 +37,7 @@ def test_few_documents_and_one_author_are_named(planted, tmp_path, documents, un
         parent = store.publish(replace(data, parent=parent), own).id
     report = build_report(store)
     assert [note.code for note in report.notes] == ([says] if says else [])
+    assert judged(report) == (says != "only_copies")
     assert says == "only_copies" or report.ranked["moved"] > 50
     if says:
         assert not report.significant("moved")
