@@ -326,38 +326,6 @@ class ServerConfig(Config):
         return self.model_copy(update={"rare_mentions": 0, "usage": False})
 
     @model_validator(mode="after")
-    def _split_as_it_can_be(self) -> ServerConfig:
-        if self.split == "columns" and self.optimizer != "sum":
-            raise ValueError(
-                f"split columns with optimizer {self.optimizer}: it follows how far a whole row "
-                "moved, which no shard knows; optimizer sum or split rows is accepted"
-            )
-        if self.split == "columns" and self.group.leader is not None:
-            raise ValueError(
-                "split columns with group.leader: groups tell each other how far whole rows have "
-                "moved, and no shard has one; split rows is accepted, with any number of shards"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _ports_of_shards(self) -> ServerConfig:
-        first, last = self.shards_port, self.shards_port + self.shards - 1
-        taken = {"port": self.port, "http_port": self.http_port}
-        if not first or (self.shards == 1 and self.split == "rows"):
-            return self
-        if last > 65535:
-            raise ValueError(
-                f"shards_port {first} with {self.shards} shards: the last would have port {last}; "
-                f"at most {65536 - self.shards} is accepted"
-            )
-        for name, port in taken.items():
-            if first <= port <= last:
-                raise ValueError(
-                    f"{name} {port}: the shards have ports {first} to {last}; another is accepted"
-                )
-        return self
-
-    @model_validator(mode="after")
     def _listens_safely(self) -> ServerConfig:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key are given together or not at all")

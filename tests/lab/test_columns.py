@@ -269,8 +269,8 @@ def test_what_does_not_go_with_columns_is_refused(change, sync, reason):
 def test_models_that_need_more_than_columns_are_refused():
     with pytest.raises(ConfigError, match="the bias of a row is one more column"):
         ParameterServer(settings(2), dim=DIM, biases=1)
-    with pytest.raises(ValueError, match="no shard knows"):
-        settings(2, optimizer="adagrad")
+    with pytest.raises(ConfigError, match="no shard knows"):
+        ParameterServer(settings(2, optimizer="adagrad"), dim=DIM)
 
 
 OPEN = {"op": "open", "at": [0, 0], "rows": "float32"}

@@ -92,12 +92,18 @@ def test_a_group_leads_no_other(leader) -> None:
         ({"group": {"name": "b"}}, "without a leader"),
         ({"group": {"leader": "h:1", "name": "b"}}, "grpc://HOST:PORT"),
         ({"group": {"leader": "grpc://h:1", "name": "b", "every_s": 0}}, "greater than 0"),
-        ({"group": {"leader": "grpc://h:1", "name": "b"}, "split": "columns"}, "split rows is acc"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(given, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         ServerConfig(**given)
+
+
+def test_a_group_of_columns_is_refused() -> None:
+    group = {"leader": "grpc://127.0.0.1:1", "name": "b"}
+    config = ServerConfig(group=group, shards=2, split="columns")
+    with pytest.raises(ConfigError, match=r"split columns with group\.leader"):
+        ParameterServer(config, dim=DIM)
 
 
 def test_what_is_wrong_about_a_place_is_one_sentence_without_the_whole_section() -> None:

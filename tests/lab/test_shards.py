@@ -531,8 +531,8 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
     ],
 )
 def test_ports_that_shards_cannot_have_are_refused(given, what):
-    with pytest.raises(ValueError, match=what):
-        ServerConfig(**given)
+    with pytest.raises(ConfigError, match=what):
+        shard_specs(ServerConfig(**given), dim=4, seed=0, identity="x")
 
 
 def test_ports_that_shards_can_have_reach_them():

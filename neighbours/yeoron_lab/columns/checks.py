@@ -25,7 +25,7 @@ def check_column_request(request: TrainRequest) -> None:
     check_column_model(request.model)
     check_column_policy(request.sync)
     check_column_exchange(request.exchange)
-    _check_width(request.server.shards, request.model.dim)
+    _check_server(request.server, request.model.dim)
     topology, what = request.topology, "split columns"
     why = "nodes have no rows that could be added up"
     refuse(f"aggregators {topology.aggregators}", (topology.aggregators > 0, what, why, "groups 0"))
@@ -35,7 +35,7 @@ def check_column_request(request: TrainRequest) -> None:
 
 def check_columns(config: ServerConfig, shape: RowShape) -> None:
     """ConfigError for what a split by columns does not go with."""
-    _check_width(config.shards, shape.dim)
+    _check_server(config, shape.dim)
     if shape.buckets:
         raise ConfigError(
             "split columns: an example of fasttext has an input of dozens of rows, which no "
@@ -88,9 +88,19 @@ def check_column_model(model: ModelConfig) -> None:
         )
 
 
-def _check_width(shards: int, dim: int) -> None:
-    if shards > dim:
+def _check_server(config: ServerConfig, dim: int) -> None:
+    if config.shards > dim:
         raise ConfigError(
-            f"shards {shards} with split columns: rows have {dim} columns; at most "
+            f"shards {config.shards} with split columns: rows have {dim} columns; at most "
             f"{dim} shards are accepted."
+        )
+    if config.optimizer != "sum":
+        raise ConfigError(
+            f"split columns with optimizer {config.optimizer}: it follows how far a whole row "
+            "moved, which no shard knows; optimizer sum or split rows is accepted."
+        )
+    if config.group.leader is not None:
+        raise ConfigError(
+            "split columns with group.leader: groups tell each other how far whole rows have "
+            "moved, and no shard has one; split rows is accepted, with any number of shards."
         )

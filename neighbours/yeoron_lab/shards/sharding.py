@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig
 from yeoron_lab.processes import START_S, ProcessKeeper, own_line
 from yeoron_lab.shards.client.links import reached
@@ -20,7 +21,9 @@ _HERE = "grpc://127.0.0.1:0"
 def shard_specs(
     config: ServerConfig, *, dim: int, seed: int, identity: str, buckets: int = 0
 ) -> list[ShardSpec]:
-    """The shards of a server, each with a port and a state folder of its own."""
+    """The shards of a server, each with a port and a state folder of its own; ConfigError for ports
+    that they cannot have."""
+    _check_ports(config)
     specs = []
     home = config.shards_dir or config.state_dir
     for index in range(config.shards):
@@ -46,6 +49,22 @@ def shard_specs(
             )
         )
     return specs
+
+
+def _check_ports(config: ServerConfig) -> None:
+    first, last = config.shards_port, config.shards_port + config.shards - 1
+    if not first:
+        return
+    if last > 65535:
+        raise ConfigError(
+            f"shards_port {first} with {config.shards} shards: the last would have port {last}; "
+            f"at most {65536 - config.shards} is accepted."
+        )
+    for name, port in (("port", config.port), ("http_port", config.http_port)):
+        if first <= port <= last:
+            raise ConfigError(
+                f"{name} {port}: the shards have ports {first} to {last}; another is accepted."
+            )
 
 
 class Fleet:
