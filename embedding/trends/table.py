@@ -235,11 +235,11 @@ def _rate(value: float | None) -> str:
 def _dated(change: WordChange) -> str:
     """Since when a word is used differently or is there, or that no window calls it."""
     unjudged = f" Not compared: {', '.join(change.unjudged)}." if change.unjudged else ""
-    if change.kind is None:
+    if change.kind is None or change.q is None:
         known = change.windows - len(change.unjudged) > 1
         return ("No clear change." if known else "No windows were compared.") + unjudged
     happened = "Changed in meaning" if change.kind == "moved" else "New"
-    return f"{happened} in {change.since} (q {change.q:.2g}).{unjudged}"
+    return f"{happened} in {change.since} ({sureness(change.q)}).{unjudged}"
 
 
 def word_csv(history: WordHistory) -> str:

@@ -140,6 +140,7 @@ def test_a_words_table_has_its_sources_and_its_date(history):
             "Changed in meaning in 2020-02 (q 0.005)",
         ),
         (WordChange("말", "born", "2020-02", 0.005, (), 4), "New in 2020-02 (q 0.005)."),
+        (WordChange("말", "born", "2020-02", 0.0, (), 4), "New in 2020-02 (q < 0.001)."),
         (WordChange("말", None, None, None, (), 4), "No clear change."),
         (WordChange("말", None, None, None, ("2020-02",), 4), "Not compared: 2020-02."),
         (WordChange("말", None, None, None, ("2020-02",), 2), "No windows were compared."),
