@@ -7,6 +7,7 @@ whoever reads a bag later reads it with the rows of that moment.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -185,8 +186,8 @@ class ContextBags(Generic[K]):
         self._mentions[gone] = 0
 
     def _at(self, keys: Sequence[K]) -> IntArray:
-        get = self._places.get
-        return np.fromiter((get(key, -1) for key in keys), np.int64, count=len(keys))
+        found = map(self._places.get, keys, repeat(-1))
+        return np.fromiter(found, np.int64, count=len(keys))
 
     def _touch(self, key: K) -> int:
         place = self._places.pop(key, None)

@@ -176,10 +176,6 @@ class UsageReader:
                 groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
-        if self.peers is None:
-            # Nothing is compared with the past of words that nobody uses in the window.
-            used = whole.ids[whole.sentences[whole.documents[window_begin]] :]
-            often &= np.bincount(used[used >= 0], minlength=len(ids)) > 0
 
         def sums(contexts: Contexts, *, by_rows: bool) -> list[ContextSums]:
             return [

@@ -302,17 +302,6 @@ def test_a_window_that_is_read_while_it_is_learnt_again_says_the_same(late: bool
         assert np.array_equal(one.sums, other.sums)
 
 
-def test_of_words_that_are_not_used_in_the_window_no_past_is_sent():
-    usage = reader()
-    keep(usage, block(TEXTS, 8))
-    keep(usage, block(["abc", "dea"], 9))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
-    assert {part.part // UNITS for part in parts} == {0, 1, 2}
-    used = {IDS[word] for word in "abcde"}
-    assert all(set(part.ids.tolist()) <= used for part in parts)
-    assert added(parts, 2, "a")[1] == 4
-
-
 def test_what_is_remembered_is_bounded():
     past = PastTexts(Calendar(WindowUnit.DAY), 40, 2)
     usage = UsageReader(2, DIM, past)
