@@ -8,8 +8,8 @@ import pytest
 from unguarded import unguarded
 
 from browsing import CHROMIUM, PATIENCE
-from embedding.ask import answers
 from embedding.kernel.errors import InputError
+from embedding.trends import contrast
 from embedding.trends import report as computing
 from embedding.trends.contrast import disagreement
 from embedding.web import pages
@@ -31,7 +31,7 @@ def gate(monkeypatch) -> threading.Event:
         assert opened.wait(PATIENCE / 1000)
         return disagreement(*given, **named)
 
-    monkeypatch.setattr(answers, "disagreement", slowly)
+    monkeypatch.setattr(contrast, "disagreement", slowly)
     monkeypatch.setattr(pages, "LATER_S", 0.1)
     return opened
 
@@ -83,7 +83,7 @@ async def test_where_there_is_nothing_to_show_the_section_goes(
         assert gate.wait(PATIENCE / 1000)
         raise InputError("no sums of usage.")
 
-    monkeypatch.setattr(answers, "disagreement", refuses)
+    monkeypatch.setattr(contrast, "disagreement", refuses)
     address = serve(unguarded(config))
     async with page_of() as page:
         await page.goto(address + "/")

@@ -72,7 +72,8 @@ class Pipeline:
                     prepared = self._prepare("now")
                     continue
                 when = self._when()
-                if when == "now":
+                # A window is read by the words as they stand: the next one's would come between.
+                if when == "now" or prepared.close is not None:
                     self._finish(prepared, None)
                     prepared = self._prepare("now")
                     continue

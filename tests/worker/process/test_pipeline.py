@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,11 +11,18 @@ import pytest
 
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import TokenBlock
+from embedding.worker.learning.ticks import Close
 from embedding.worker.process.pipeline import Pipeline, When
 
 
 def block(at: int) -> TokenBlock:
     return TokenBlock.build("뉴스", [[[f"말{at}"]]], published=[0.0], keys=[str(at)])
+
+
+class Ready(int):
+    """Stands for a prepared tick: its number."""
+
+    close: Close | None = None
 
 
 class Noting:
@@ -30,10 +38,14 @@ class Noting:
         self.threads: dict[str, set[int]] = {"prepare": set(), "train": set(), "push": set()}
         self._lock = threading.Lock()
 
-    def prepare(self, blocks: Sequence[TokenBlock], *, when: str = "now") -> Any:
-        at = int(blocks[0].keys[0])
+    def prepare(
+        self, blocks: Sequence[TokenBlock], *, when: str = "now", close: Close | None = None
+    ) -> Any:
+        at = Ready(blocks[0].keys[0] if close is None else close.window)
+        at.close = close
         self.whens.append(when)
-        return self._step("prepare", at)
+        self._step("prepare", at)
+        return at
 
     def train(self, at: int) -> Any:
         return self._step("train", at)
@@ -67,7 +79,7 @@ def run(
     *,
     when: When = "ahead",
     in_order: bool = True,
-    blocks: Iterator[list[TokenBlock]] | None = None,
+    blocks: Iterator[list[TokenBlock] | Close] | None = None,
 ) -> Told:
     told = Told()
     given = iter([block(at)] for at in range(n)) if blocks is None else blocks
@@ -149,6 +161,19 @@ def test_the_next_block_is_prepared_while_one_is_trained(in_order: bool) -> None
     assert len(noting.threads["train"] | noting.threads["push"]) == 1, "one thread speaks of ticks"
 
 
+@pytest.mark.parametrize("in_order", [False, True])
+def test_no_block_is_prepared_while_a_window_is_read(in_order: bool) -> None:
+    """Its words would have rows and counts in the window before, or not, as threads run."""
+    noting = Noting()
+    # Were block 3 prepared beside it, it would be prepared now.
+    noting.before["train", 2] = lambda: time.sleep(0.2)
+    blocks = iter([[block(0)], [block(1)], Close(2), [block(3)], [block(4)]])
+    assert run(noting, in_order=in_order, blocks=blocks) == [0, 1, 2, 3, 4]
+    at = places(noting)
+    assert at["push", 2] < at["prepare", 3]
+    assert noting.whens == ["now", "ahead", "ahead", "now", "ahead"]
+
+
 def test_when_is_asked_before_each_tick() -> None:
     noting = Noting()
     answers: Iterator[When] = iter(["ahead", "now", "late", "now", "now", "now"])
@@ -224,7 +249,7 @@ def test_a_refusal_is_told_when_no_push_is_under_way(when: When) -> None:
 
 
 def test_an_error_of_the_reading_comes_out() -> None:
-    def broken() -> Iterator[list[TokenBlock]]:
+    def broken() -> Iterator[list[TokenBlock] | Close]:
         yield [block(0)]
         yield [block(1)]
         raise YeoronError("the queue broke")
