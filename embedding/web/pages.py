@@ -46,11 +46,13 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class TimelineStop:
-    """One window: its findings (None: not known yet), its words, whether it is the one shown."""
+    """One window: its findings (None: not known yet), whether anything was read of what is chosen,
+    its words, whether it is the one shown."""
 
     id: str
     label: str
     findings: int | None
+    read: bool
     words: tuple[str, ...]
     shown: bool
 
@@ -95,6 +97,7 @@ def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:
         id=ref.id,
         label=ref.id.rpartition("-")[0],
         findings=None if report is None else findings_of(report),
+        read=report is None or report.snapshot.total_tokens > 0,
         words=() if report is None else tuple(headline(report)),
         shown=ref.id == shown,
     )

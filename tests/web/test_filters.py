@@ -92,7 +92,10 @@ def test_a_choice_that_leaves_nothing_gets_a_sentence(client) -> None:
         assert "고른 날짜에 읽은 글이 없습니다." in page.text
         assert "2019년 11월 1일부터 2020년 3월 31일까지" in page.text
         assert ">전체 보기</a>" in page.text
-    assert "고른 조건에 맞는 말이 없습니다" in client.get("/?source=없는곳").text
+    nowhere = client.get("/?source=없는곳").text
+    assert "고른 조건에 맞는 말이 없습니다" in nowhere
+    assert "읽은 글 없음" in nowhere
+    assert "뚜렷한 변화 없음" not in nowhere
 
 
 def test_a_word_has_the_rates_of_the_sources_chosen(client) -> None:
