@@ -1,4 +1,5 @@
-"""Training on a GPU: the kernel on resident text, whole commands, dated text, all against the CPU.
+"""Training on a GPU: the kernel on resident text, whole commands, dated text, evaluations, all
+against the CPU.
 
     python -m benchmarks gputraining english.txt --reviews reviews.jsonl --gold men.tsv
 
@@ -26,6 +27,7 @@ from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.worker.learning.training import in_place
 from yeoron_bench.corpora import Corpus, cut, encode, sentences
+from yeoron_bench.gpuevaluation import HEAD, evaluation_rows, evaluations
 from yeoron_bench.gpukernel import BLOCK_TOKENS, KERNEL_HEAD, kernel_rows, kernels
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print
@@ -162,6 +164,7 @@ def bench_gpu_training(
             model: kernels(corpus, model, gold, seeds, gpu(), in_place().trainer)
             for model in ("sgns", "cbow")
         },
+        "evaluations": evaluations(gpu()),
         "epochs": commands(path, ["--epochs=20"], 1),
     }
     if reviews is not None:
@@ -187,6 +190,13 @@ def table(report: dict[str, Any]) -> str:
         *KERNEL_HEAD,
     ]
     lines += kernel_rows(report["kernels"], report)
+    lines += [
+        "",
+        "Evaluations of 100,000 random vectors, the same figures on both sides:",
+        "",
+        *HEAD,
+        *evaluation_rows(report["evaluations"]),
+    ]
     for title in ("epochs", "dated"):
         if title not in report:
             continue

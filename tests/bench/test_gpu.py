@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from embedding.server.rows.torchdevice import TorchDevice
 from gpukernel import DEVICE, gpu_kernel
 from yeoron_bench.corpora import encode
 
@@ -83,3 +84,23 @@ def test_the_training_kernel_learns_a_text_and_is_judged_beside_the_cpu(bench, t
     ours, cpu = gpukernel.kernel_rows({"sgns": found}, card)
     assert "| 25% | – | near" in ours
     assert "| – | – | near" in cpu
+
+
+def test_evaluations_on_a_device_agree_with_those_of_the_cpu():
+    from yeoron_bench.gpuevaluation import evaluation_rows, evaluations
+
+    device = TorchDevice(torch.device(DEVICE))
+    found = evaluations(device, words=1_000, dim=16, frequent_words=40)
+    assert list(found) == [
+        "PIP loss",
+        "similarity",
+        "analogy",
+        "neighbours of all words",
+        "permutations",
+    ]
+    for one in found.values():
+        assert min(one["cpu_s"], one["device_s"]) > 0
+    apart = [one["difference"] for one in found.values()]
+    assert max(apart[0], apart[1], apart[4]) < 1e-4
+    assert max(apart[2], apart[3]) <= 0.02, "equal but for ties"
+    assert evaluation_rows(found)[0].startswith("| PIP loss |")
