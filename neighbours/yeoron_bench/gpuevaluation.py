@@ -37,7 +37,7 @@ _PERMUTED = 128
 """Words whose labels are permuted at a time, as in a report."""
 
 
-def pip_there(vectors: Tensor, together: FloatArray) -> float:
+def pip_on_device(vectors: Tensor, together: FloatArray) -> float:
     """`pip_loss`, the eigenvectors and products where the vectors lie."""
     target = torch.from_numpy(sppmi(together)).to(vectors.device)
     values, basis = torch.linalg.eigh(target)
@@ -63,7 +63,7 @@ def nearest(directions: FloatArray, sure: FloatArray, words: int) -> IntArray:
     return np.concatenate(found)
 
 
-def nearest_there(directions: Tensor, sure: Tensor) -> Tensor:
+def nearest_on_device(directions: Tensor, sure: Tensor) -> Tensor:
     """`nearest` of all words, where they lie."""
     found = []
     for at in range(0, len(directions), _QUERIES):
@@ -74,7 +74,7 @@ def nearest_there(directions: Tensor, sure: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-def measured_there(units: Units, common: FloatArray, device: TorchDevice) -> Measured:
+def measured_on_device(units: Units, common: FloatArray, device: TorchDevice) -> Measured:
     """`Measured.of`: permuted on the device. Each word has enough documents of both times."""
     rest, documents = (device.place(each) for each in units.residuals())
     axes = device.place(common)
@@ -111,7 +111,7 @@ def evaluations(
     """
     random = np.random.default_rng(1)
     vectors = random.normal(0, 1, (words, dim)).astype(np.float32)
-    there = device.place(vectors)
+    on_device = device.place(vectors)
     together = random.poisson(2.0, (frequent_words, frequent_words)).astype(np.float32)
     drawn = [[f"w{at}" for at in four] for four in random.integers(0, words, (4_000, 4)).tolist()]
     pairs = PairGold("drawn", tuple((a, b, float(len(c))) for a, b, c, _ in drawn))
@@ -119,7 +119,7 @@ def evaluations(
     counts = random.zipf(1.5, words)
     sure, centre = sureness(counts), centre_of(vectors[frequent(counts)])
     directions = directions_of(vectors, centre)
-    directions_there, sure_there = device.place(directions), device.place(sure)
+    device_directions, device_sure = device.place(directions), device.place(sure)
     asked = max(1, words // 20)
     units = drawn_units(max(1, words // 50), dim, 2)
     common = np.linalg.qr(random.normal(0, 1, (dim, 2)))[0].astype(np.float32)
@@ -147,30 +147,30 @@ def evaluations(
         return *answers, {"cpu_s": took[0], "device_s": took[1]}
 
     found: dict[str, dict[str, float]] = {}
-    head = there[:frequent_words]
+    head = on_device[:frequent_words]
     one, other, seconds = both(
-        lambda: pip_loss(vectors[:frequent_words], together), lambda: pip_there(head, together)
+        lambda: pip_loss(vectors[:frequent_words], together), lambda: pip_on_device(head, together)
     )
     found["PIP loss"] = {**seconds, "difference": abs(one - other)}
     one, other, seconds = both(
-        lambda: similarity(vectors, rows, pairs).rho, lambda: similarity(there, rows, pairs).rho
+        lambda: similarity(vectors, rows, pairs).rho, lambda: similarity(on_device, rows, pairs).rho
     )
     found["similarity"] = {**seconds, "difference": abs(one - other)}
     one, other, seconds = both(
         lambda: analogy(vectors, rows, questions).total.accuracy,
-        lambda: analogy(there, rows, questions).total.accuracy,
+        lambda: analogy(on_device, rows, questions).total.accuracy,
     )
     found["analogy"] = {**seconds, "difference": abs(one - other)}
     one, other, seconds = both(
         lambda: nearest(directions, sure, asked),
-        lambda: nearest_there(directions_there, sure_there),
+        lambda: nearest_on_device(device_directions, device_sure),
     )
     seconds["cpu_s"] *= words / asked
     apart = float((one != to_host(other)[:asked]).mean())
     found["neighbours of all words"] = {**seconds, "difference": apart}
     one, other, seconds = both(
         lambda: [Measured.of(part, common).observed for part in parts],
-        lambda: [measured_there(part, common, device).observed for part in parts],
+        lambda: [measured_on_device(part, common, device).observed for part in parts],
     )
     here, far = np.concatenate(one), np.concatenate(other)
     found["permutations"] = {**seconds, "difference": float(np.abs(here / far - 1).max())}
