@@ -49,7 +49,8 @@ def test_processor_seconds_of_children_that_ended_count(tmp_path: Path) -> None:
     process.stdin.close()
     process.wait()
     process.stdout.close()
-    assert spent >= 0.5
+    # The kernel counts whole hundredths, of user and of system time, and rounds each down.
+    assert spent > 0.45
     assert memory > 0
     assert n == 1
 

@@ -88,7 +88,8 @@ def learn(found: Chaos, pool: ThreadPoolExecutor, path: Path, index: int, server
     spec = NodeSpec(
         name=f"n{index}",
         server=server,
-        corpus=CorpusShare(path=str(path), index=index, count=2),
+        # As `yeoron train --server-groups` places it: no other node comes to its server.
+        corpus=CorpusShare(path=str(path), index=index, count=2, peers=1),
         text=TextConfig(tokenizer="whitespace", mask=False),
         model=MODEL,
         node=NODE,
