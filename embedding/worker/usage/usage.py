@@ -21,6 +21,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,7 @@ class UsageReader:
         self._dim = dim
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="usage")
+        self._cores = ThreadPoolExecutor(2, thread_name_prefix="sums")
         self._ahead: tuple[int, int, Future[_Reading]] | None = None
         self._blocks = 0
 
@@ -177,22 +179,20 @@ class UsageReader:
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
 
-        def sums(contexts: Contexts, *, by_rows: bool) -> list[ContextSums]:
-            return [
-                part
+        def sums(contexts: Contexts, *, by_rows: bool) -> Iterator[ContextSums]:
+            every = [
+                (ContextSums.none(window, source, time * UNITS), np.concatenate(documents))
                 for (source, time), documents in sorted(groups.items())
                 if by_rows == (time == 0)
-                for part in self._sums(
-                    ContextSums.none(window, source, time * UNITS),
-                    whole,
-                    np.concatenate(documents),
-                    contexts,
-                    often,
-                )
             ]
+            # Each core takes half of the units.
+            given = [(to, at[whole.units[at] % 2 == half]) for to, at in every for half in (0, 1)]
+            found = self._cores.map(lambda one: [*self._sums(*one, whole, contexts, often)], given)
+            return chain.from_iterable(found)
 
-        shift = context_shift(window, text.pairs, ids, by_counts.says)
-        parts = sums(by_counts, by_rows=False)
+        shift = self._cores.submit(context_shift, window, text.pairs, ids, by_counts.says)
+        parts = [*sums(by_counts, by_rows=False)]
+        shifts = [one for one in (shift.result(),) if one is not None]
 
         def finished(lexicon: NodeLexicon, rows: Rows) -> WindowUse:
             every = np.union1d(ids, words)
@@ -202,7 +202,7 @@ class UsageReader:
             mentions = lexicon.counts[lexicon.places(every)]
             now = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
             found = sorted([*parts, *sums(now, by_rows=True)], key=lambda p: (p.source, p.part))
-            return replace(use, sums=tuple(found), shifts=() if shift is None else (shift,))
+            return replace(use, sums=tuple(found), shifts=tuple(shifts))
 
         return finished
 
@@ -251,12 +251,12 @@ class UsageReader:
     def _sums(
         self,
         empty: ContextSums,
-        texts: PastDocuments,
         documents: IntArray,
+        texts: PastDocuments,
         contexts: Contexts,
         chosen: npt.NDArray[np.bool_],
     ) -> Iterator[ContextSums]:
-        """The sums of the documents int64 [k] of one source and time, unit by unit.
+        """The sums of documents int64 [k] of one source and time, unit by unit.
 
         texts   tokens are rows of `contexts`
         chosen  bool [v], the words that are sent
