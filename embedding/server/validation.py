@@ -83,7 +83,7 @@ def _check_shift(shift: ContextShift, where: str) -> None:
 
 
 def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
-    """Sums of contexts as float32; RefusedError says what is wrong with them."""
+    """Sums of contexts as they are; RefusedError says what is wrong with them."""
     shape = (len(part.documents), dim)
     if part.sums.shape != shape:
         raise RefusedError(
@@ -106,7 +106,7 @@ def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
         )
     if not _distinct(part.ids):
         raise RefusedError(f"{where}: context sums name an id twice.", kind="id")
-    return replace(part, sums=wide)
+    return part
 
 
 def bounded(values: FloatArray | HalfArray) -> bool:

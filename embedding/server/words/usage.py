@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,7 @@ class Handed:
         documents[gone], sums[gone] = 0.0, 0.0
         return replace(self, documents=documents, sums=sums)
 
+    @cached_property
     def words(self) -> dict[int, int]:
         """How many words of all sources there are for each time."""
         found: dict[tuple[str, int], list[IntArray]] = {}
@@ -147,7 +149,7 @@ class Handed:
             found.setdefault((part.source, part.part // UNITS), []).append(part.ids)
         words: Counter[int] = Counter()
         for (_, time), ids in found.items():
-            words[time] += len(np.unique(np.concatenate(ids)))
+            words[time] += int(np.count_nonzero(np.bincount(np.concatenate(ids))))
         return dict(words)
 
 
@@ -208,21 +210,21 @@ class UsageSums:
         parts = [part for each in ours for part in each.sums_of(owner[0])]
         self._handed.pop(owner, None)
         self._words.pop(owner, None)
-        self._put(owner, Handed.of(self._within_limit(owner[0], parts), self.dim))
+        self._put(owner, self._within_limit(owner[0], Handed.of(parts, self.dim)))
 
     def _put(self, owner: _Owner, handed: Handed) -> None:
-        self._handed[owner], self._words[owner] = handed, handed.words()
+        self._handed[owner], self._words[owner] = handed, handed.words
 
-    def _within_limit(self, window: int, parts: Sequence[ContextSums]) -> list[ContextSums]:
+    def _within_limit(self, window: int, handed: Handed) -> Handed:
         """Without the words that there is no room for beside those of others."""
         held: Counter[int] = Counter()
         for owner, words in self._words.items():
             if owner[0] == window:
                 held.update(words)
-        if held.total() + sum(len(part.ids) for part in parts) <= self.limit:
-            return list(parts)
+        if all(held[time] + n <= self.limit for time, n in handed.words.items()):
+            return handed
         found, known = [], dict[_Key, IntArray]()
-        for part in parts:
+        for part in handed.sums_of(window):
             time = part.part // UNITS
             ids = known.get((part.source, time), np.empty(0, np.int64))
             new = np.flatnonzero(~np.isin(part.ids, ids))
@@ -238,7 +240,7 @@ class UsageSums:
                 )
             known[part.source, time] = np.union1d(ids, part.ids)
             found.append(part)
-        return found
+        return Handed.of(found, self.dim)
 
     def begin(self, node: str, life: str) -> None:
         """A process speaks for its node: portions of the one before it will not be completed."""
