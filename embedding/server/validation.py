@@ -96,9 +96,8 @@ def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
             f"{where}: context sums of part {part.part}; 0 to {TIMES * UNITS - 1} are accepted.",
             kind="id",
         )
-    wide = widen(part.sums)
     with np.errstate(over="ignore", invalid="ignore"):
-        fit = bounded(wide) and bool(part.documents.sum() <= MAX_SQUARED_NORM)
+        fit = bounded(widen(part.sums)) and bool(part.documents.sum() <= MAX_SQUARED_NORM)
     if not fit or np.any(part.documents < 0):
         raise RefusedError(
             f"{where}: context sums that are not finite, negative or absurdly large.",

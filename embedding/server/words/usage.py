@@ -144,10 +144,9 @@ class Handed:
     @cached_property
     def words(self) -> dict[int, int]:
         """How many words of all sources there are for each time."""
-        found: dict[tuple[str, int], list[IntArray]] = {}
+        found, words = dict[_Key, list[IntArray]](), Counter[int]()
         for part in self.sums_of(0):
             found.setdefault((part.source, part.part // UNITS), []).append(part.ids)
-        words: Counter[int] = Counter()
         for (_, time), ids in found.items():
             words[time] += int(np.count_nonzero(np.bincount(np.concatenate(ids))))
         return dict(words)

@@ -26,6 +26,7 @@ from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
+from embedding.server.validation import checked
 from embedding.server.words.usage import SourceUsage, UsageSums, added_up
 from embedding.snapshots.format import Missing
 from embedding.snapshots.store import SnapshotStore
@@ -174,6 +175,19 @@ def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
     (found,) = server.sums(AT)
     assert found.sums[found.units[:, 0], 0].tolist() == [60_000.0, 3.5]
     assert found.documents[:, 0].tolist() == [4.0, 4.0]
+
+
+def test_sums_are_kept_in_the_numbers_in_which_they_came():
+    part = use(0, [0], 0.1)
+    (found,) = checked(Push("n0", 1, 0, usage=(part,)), dim=DIM, most_bytes=1).usage
+    assert found.sums is part.sums
+
+
+def test_a_word_of_many_units_is_one_of_the_words_that_there_is_room_for():
+    server = Server(usage_words=2)
+    server.push(*(use(unit, [0, 1], 1.0) for unit in range(UNITS)))
+    assert not server.usage.dropped
+    assert len(server.usage) == 2
 
 
 def test_the_bound_holds_and_says_what_was_passed_over():
