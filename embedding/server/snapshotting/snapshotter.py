@@ -394,10 +394,12 @@ class Snapshotter:
             used = state.accounts.usage.held(starts)
             missing = state.missing(self._all_starts(window))
             pulled = state.accounts.shifts.held(starts)
-            before = [each for each in state.accounts.published if each < window.start.timestamp()]
+            # Those that are being published, too: how long that takes says nothing of the text.
+            held, start = state.accounts.windows.windows(), window.start.timestamp()
+            cut = [each for each in held if each in state.accounts.cut and each < start]
             tables, earlier = (
                 {start: state.accounts.windows.table(start) for start in sorted(each)}
-                for each in (starts, before)
+                for each in (starts, cut[-AMENDABLE:])
             )
             digests = vocabulary.candidates.digests
             copied = Copied(

@@ -18,10 +18,9 @@ documents hold counts once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -179,20 +178,22 @@ class UsageReader:
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
 
-        def sums(contexts: Contexts, *, by_rows: bool) -> Iterator[ContextSums]:
-            every = [
-                (ContextSums.none(window, source, time * UNITS), np.concatenate(documents))
+        def sums(contexts: Contexts, *, by_rows: bool) -> list[ContextSums]:
+            halves = [  # of the units: one for each core
+                self._cores.submit(
+                    self._sums,
+                    ContextSums.none(window, source, time * UNITS),
+                    *(whole, at[whole.units[at] % 2 == half], contexts, often),
+                )
                 for (source, time), documents in sorted(groups.items())
                 if by_rows == (time == 0)
+                for at in [np.concatenate(documents)]
+                for half in (0, 1)
             ]
-            # Each core takes half of the units.
-            given = [(to, at[whole.units[at] % 2 == half]) for to, at in every for half in (0, 1)]
-            found = self._cores.map(lambda one: [*self._sums(*one, whole, contexts, often)], given)
-            return chain.from_iterable(found)
+            return [part for half in halves for part in half.result()]
 
-        shift = self._cores.submit(context_shift, window, text.pairs, ids, by_counts.says)
-        parts = [*sums(by_counts, by_rows=False)]
-        shifts = [one for one in (shift.result(),) if one is not None]
+        shifting = self._cores.submit(context_shift, window, text.pairs, ids, by_counts.says)
+        parts, shift = sums(by_counts, by_rows=False), shifting.result()
 
         def finished(lexicon: NodeLexicon, rows: Rows) -> WindowUse:
             every = np.union1d(ids, words)
@@ -202,7 +203,7 @@ class UsageReader:
             mentions = lexicon.counts[lexicon.places(every)]
             now = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
             found = sorted([*parts, *sums(now, by_rows=True)], key=lambda p: (p.source, p.part))
-            return replace(use, sums=tuple(found), shifts=tuple(shifts))
+            return replace(use, sums=tuple(found), shifts=() if shift is None else (shift,))
 
         return finished
 
@@ -251,11 +252,11 @@ class UsageReader:
     def _sums(
         self,
         empty: ContextSums,
-        documents: IntArray,
         texts: PastDocuments,
+        documents: IntArray,
         contexts: Contexts,
         chosen: npt.NDArray[np.bool_],
-    ) -> Iterator[ContextSums]:
+    ) -> list[ContextSums]:
         """The sums of documents int64 [k] of one source and time, unit by unit.
 
         texts   tokens are rows of `contexts`
@@ -263,7 +264,7 @@ class UsageReader:
         """
         units = texts.units[documents]
         sums = np.zeros_like(contexts.says)
-        counts = np.zeros(len(contexts.ids), dtype=np.float32)
+        counts, found = np.zeros(len(contexts.ids), dtype=np.float32), []
         for unit in np.unique(units).tolist():
             add_contexts(
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
@@ -271,15 +272,12 @@ class UsageReader:
             )
             used = np.flatnonzero(counts)
             if len(used):
-                yield replace(
-                    empty,
-                    part=empty.part + unit,
-                    ids=contexts.ids[used],
-                    sums=narrow(sums[used]),
-                    documents=counts[used],
-                )
+                ids, part = contexts.ids[used], empty.part + unit
+                rows = narrow(sums[used])
+                found.append(replace(empty, part=part, ids=ids, sums=rows, documents=counts[used]))
             # Fresh memory of every unit would cost more than the sums.
             sums[used], counts[used] = 0.0, 0.0
+        return found
 
 
 @dataclass(frozen=True)

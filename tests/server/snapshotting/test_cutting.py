@@ -92,6 +92,40 @@ def test_a_snapshot_counts_words_in_windows_before_that_had_no_row_yet(tmp_path,
     assert found[2].source_counts("말", windows[1]) == found[3].source_counts("뜬", WINDOW) == {}
 
 
+def test_a_window_that_is_still_being_published_counts_as_one_before(
+    tmp_path, connect, monkeypatch
+):
+    """A node that is quick cuts the next window first: snapshots of a text are the same."""
+    windows = [Window.holding(START + timedelta(days=at), WindowUnit.DAY) for at in range(4)]
+    publish, going_on, may_end = SnapshotStore.publish, threading.Event(), threading.Event()
+
+    def slowly(store, data, *rest, **named):
+        if data.window == windows[2]:
+            going_on.set()
+            assert may_end.wait(60)
+        return publish(store, data, *rest, **named)
+
+    monkeypatch.setattr(SnapshotStore, "publish", slowly)
+    chosen = config(tmp_path)
+    with running_server(chosen, dim=DIM) as server, ThreadPoolExecutor(2) as pool:
+        node, cutting = connect(server), []
+        for after in windows:
+            at = int(after.start.timestamp())
+            node.words("말", *(["뜬"] if after == windows[3] else []))
+            node.push(counts=counted(["말", "뜬"], window=at), window=at)
+            cutting.append(pool.submit(server.snapshotter.cut, after, force=True))
+            if after == windows[2]:
+                assert going_on.wait(60)
+            elif after == windows[3]:
+                until(lambda: int(windows[3].start.timestamp()) in server.state.accounts.cut)
+                may_end.set()
+            else:
+                cutting[-1].result(60)
+        last = SnapshotStore(str(tmp_path / "snapshots")).open(cutting[-1].result(60).id)
+    assert last.earlier is not None
+    assert last.earlier.windows.tolist() == [AT + DAY, AT + 2 * DAY]
+
+
 def test_a_snapshot_names_the_parts_of_its_phrases_also_after_a_restart(tmp_path, connect):
     chosen = config(tmp_path, state_dir=tmp_path / "state")
     one = Phrase("말글", ("말", "글"), AT + 5.0, AT + 60.0, 2)
