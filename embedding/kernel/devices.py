@@ -55,7 +55,9 @@ def on_gpu(name: str) -> bool:
         if torch.cuda.is_available():
             return True
     if name == "cuda":
-        raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
+        raise ConfigError(
+            "device cuda: this machine has no usable GPU; use cpu or auto, or a newer driver."
+        )
     return False
 
 

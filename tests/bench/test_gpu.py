@@ -37,7 +37,7 @@ def test_without_a_gpu_it_is_refused_in_a_sentence():
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "yeoron: device cuda: this machine has no usable GPU; use cpu or auto.\n"
+        "yeoron: device cuda: this machine has no usable GPU; use cpu or auto, or a newer driver.\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -203,17 +204,27 @@ def test_what_it_does_not_learn_is_refused(asked: dict[str, Any], message: str) 
         HogwildInPlace.trainer(ModelConfig(**asked))
 
 
-def test_a_driver_that_is_too_old_is_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "mend"),
+    [
+        (RuntimeError("device kernel image is invalid\nmore of it"), "bring the driver"),
+        (torch.OutOfMemoryError("CUDA out of memory.\nmore of it"), "end what else runs on it"),
+        (RuntimeError("CUDA-capable device(s) is/are busy or unavailable"), "end what else runs"),
+    ],
+)
+def test_what_keeps_triton_from_running_is_named_with_what_mends_it(
+    error: Exception, mend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that is too old, and another process on the card."""
     gpu = gpu_kernel()
 
-    class TooOld:
+    class Unable:
         def __getitem__(self, grid: object) -> Any:
-            raise RuntimeError("device kernel image is invalid\nmore of it")
+            raise error
 
-    monkeypatch.setattr(gpu, "learn", TooOld())
-    with pytest.raises(
-        ConfigError, match=r"cannot run on this GPU \(device kernel image is invalid"
-    ):
+    monkeypatch.setattr(gpu, "learn", Unable())
+    said = re.escape(str(error).splitlines()[0].rstrip("."))
+    with pytest.raises(ConfigError, match=rf"cannot run on this GPU \({said}\); {mend}"):
         gpu.GpuTrainer(ModelConfig(dim=4)).warm(DEVICE)
 
 

@@ -172,6 +172,17 @@ def test_what_a_block_that_diverges_did_on_a_gpu_is_taken_back(on_gpu: ServerSta
     assert line.pushes == []
 
 
+def test_a_gpu_without_room_for_a_block_ends_the_node_in_a_sentence(on_gpu: ServerState) -> None:
+    class Full:
+        def train(self, *block: Any, **rest: Any) -> BlockLoss:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore of it")
+
+    learner, line = make(on_gpu, trainer=Full())
+    with pytest.raises(ConfigError, match=r"memory. Tried to allocate 2 GiB\); end what else"):
+        learner.learn([block(0)])
+    assert line.pushes == []
+
+
 def test_tables_that_a_gpu_has_no_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*shape: object, **kind: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")

@@ -26,7 +26,14 @@ _WIDEST = 4096
 
 
 def gpu() -> TorchDevice:
-    """The GPU of a machine that has one."""
+    """The GPU of a machine that has one; ConfigError where it takes no work."""
+    try:
+        torch.zeros(1, device="cuda")
+    except RuntimeError as error:  # of torch
+        why = str(error).splitlines()[0]
+        raise ConfigError(
+            f"device cuda: it takes no work ({why}); end what else runs there, or use cpu."
+        ) from error
     return TorchDevice(torch.device("cuda"))
 
 

@@ -186,9 +186,12 @@ class GpuTrainer:
             self.train(block, rows[0], rows[1], learning_rate=0.01, seed=1 << 61)
         except Exception as error:  # whatever keeps a compiler or a driver from working
             said = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
+            mend = "bring the driver of the GPU up to date"
+            if isinstance(error, torch.OutOfMemoryError) or "busy" in said:
+                mend = "end what else runs on it"
             raise ConfigError(
-                f"{GPU_MODEL.feature}: Triton cannot run on this GPU ({said}); bring the driver of "
-                "the GPU up to date, or leave out --device cuda."
+                f"{GPU_MODEL.feature}: Triton cannot run on this GPU ({said}); {mend}, or leave "
+                "out --device cuda."
             ) from error
 
     def train(

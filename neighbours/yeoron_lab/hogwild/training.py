@@ -113,14 +113,21 @@ class HogwildTraining:
             held_loss = held.loss(held.ids, found)
         # What a block that diverges did is taken back where a copy is quick: on a GPU.
         on_gpu = [rows for rows in tables.values() if not isinstance(rows, np.ndarray)]
-        before = [rows[: len(prepared.planned.block.keep)].clone() for rows in on_gpu]
-        loss = parts.trainer.train(
-            prepared.planned.block,
-            self._tables.vectors,
-            self._tables.contexts,
-            learning_rate=prepared.rate,
-            seed=prepared.seed,
-        )
+        try:
+            before = [rows[: len(prepared.planned.block.keep)].clone() for rows in on_gpu]
+            loss = parts.trainer.train(
+                prepared.planned.block,
+                self._tables.vectors,
+                self._tables.contexts,
+                learning_rate=prepared.rate,
+                seed=prepared.seed,
+            )
+        except RuntimeError as error:  # of torch: no memory left, or the GPU is gone
+            raise ConfigError(
+                f"{parts.setup.node}: the GPU could not learn a block "
+                f"({str(error).splitlines()[0].rstrip('.')}); end what else runs on it, set a "
+                "smaller max_words or block_tokens, or use --device cpu. Blocks before it are kept."
+            ) from error
         try:
             check_loss(parts.setup.node, parts.setup.model, loss)
         except YeoronError:

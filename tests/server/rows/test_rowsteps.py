@@ -11,6 +11,7 @@ import torch
 from embedding.kernel import devices
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
+from embedding.server.rows import torchdevice
 from embedding.server.rows.devices import HostDevice, RowDevice, pick_device
 from embedding.server.rows.steps import FetchingSteps, RowSteps
 from embedding.server.rows.tables import Optimizer, Tables
@@ -142,7 +143,29 @@ def test_a_gpu_that_is_not_there_is_named():
 
 def test_tables_that_nodes_train_on_are_on_a_gpu_only_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "zeros", lambda *shape, **kind: None)
     monkeypatch.setattr(devices, "may_have_gpu", lambda: True)
     assert pick_device("auto").type == "cuda"
     assert pick_device("auto", shared=True).type == "cpu"
     assert pick_device("cuda", shared=True).type == "cuda"
+
+
+def test_a_gpu_that_another_process_has_alone_is_named_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def busy(*shape: object, **kind: object) -> None:
+        raise RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nmore")
+
+    monkeypatch.setattr(torch, "zeros", busy)
+    with pytest.raises(ConfigError, match=r"takes no work \(CUDA error: .*unavailable\); end what"):
+        torchdevice.gpu()
+
+
+def test_a_driver_by_which_torch_finds_no_gpu_is_named_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(devices, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert not devices.on_gpu("auto")
+    with pytest.raises(ConfigError, match="or a newer driver"):
+        devices.on_gpu("cuda")
