@@ -27,6 +27,7 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Welcome
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import Calendar, TokenBlock, Window, WindowUnit
 from embedding.models.base import make_trainer
@@ -40,7 +41,7 @@ from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.nodeclock import LearnerSetup
 from yeoron_bench.corpora import sentences
 from yeoron_bench.results import facts, keep
 
@@ -104,7 +105,7 @@ def run(
                     config=NodeConfig(replay_ratio=given.replay),
                     calendar=Calendar(WindowUnit.DAY),
                 ),
-                start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
+                welcome=Welcome(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             )
             for day, parts in enumerate(text):
                 for block in blocks(parts, day):

@@ -17,6 +17,7 @@ from embedding.exchange.protocol import (
     PullRequest,
     Push,
     VocabularyDelta,
+    Welcome,
 )
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, TokenBlock
 from embedding.models.base import make_trainer
@@ -31,7 +32,7 @@ from embedding.snapshots.nearness import sureness
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"
@@ -112,7 +113,7 @@ class Local:
             make_trainer(model),
             replay,
             LearnerSetup(node=NODE, model=model, config=node, calendar=server.calendar),
-            start=Start(
+            welcome=Welcome(
                 self.state.machine.board.members[NODE].clock,
                 self.state.ledger.of(NODE).accepted,
                 min_count=server.min_count,

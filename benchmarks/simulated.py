@@ -30,7 +30,7 @@ from benchmarks.local import Line
 from benchmarks.policies import HELD_OUT, ONE, PACKAGES, VARIANTS, Cluster, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, Welcome
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
@@ -40,11 +40,11 @@ from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, PushStopwatch, Start
-from embedding.worker.learning.ticks import Prepared, Trained
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import LearnerSetup, PushStopwatch
+from embedding.worker.learning.ticks import Tick
 from yeoron_bench.results import ended, facts, keep_and_print
-from yeoron_lab.paced.paced import at_a_pace
+from yeoron_lab.paced.paced import PacedTraining
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -104,13 +104,13 @@ class Node:
                 config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
                 calendar=Calendar(WindowUnit.DAY),
             ),
-            start=Start(welcome.clock, min_count=5, pace=welcome.pace),
-            extras=Extras(stopwatch=self.watch),
-            kind=at_a_pace,
+            welcome=Welcome(welcome.clock, min_count=5, pace=welcome.pace),
+            stopwatch=self.watch,
+            kind=PacedTraining,
         )
         self.line.pull(PullRequest({}, clock=0))
-        self.prepared: Prepared | None = None
-        self.trained: Trained | None = None
+        self.prepared: Tick | None = None
+        self.trained: Tick | None = None
 
     def part(self) -> float:
         """Of the size of a block that the node is to take."""
@@ -176,7 +176,7 @@ class Simulation:
             while due and self.state.meters.tokens >= due[0]:
                 curve.append((due.pop(0), self.loss()))
         for node in self.nodes:
-            node.learner.flush()
+            node.learner.training.flush()
         self.state.flush()
         return self._outcome(curve)
 
@@ -186,7 +186,7 @@ class Simulation:
             if node.prepared is None:
                 # It has nothing more to read: nobody waits for it.
                 self._waiting.remove(node)
-                node.learner.flush()
+                node.learner.training.flush()
                 self.state.idle(f"node-{node.at}")
                 self._go_on()
                 return
@@ -194,13 +194,15 @@ class Simulation:
                 continue
             self._waiting.remove(node)
             seconds = node.wait() * sum(b.n_tokens for b in node.prepared.blocks) / self.text.block
-            node.trained = node.learner.train(node.prepared)
+            node.trained = node.prepared
+            node.learner.training.train(node.trained)
             node.watch.seconds += seconds
             node.prepare(self.blocks[node.at])
             heapq.heappush(self._events, (self.clock.now + seconds, next(self._order), node))
 
     def _push(self, node: Node) -> None:
-        learnt = node.learner.push(cast(Trained, node.trained))
+        learnt = cast(Tick, node.trained)
+        node.learner.training.push(learnt)
         if learnt.ack is not None:
             node.share, node.watch.seconds = learnt.ack.share, 0.0
         self._waiting.append(node)

@@ -29,15 +29,15 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
-from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline
 from yeoron_lab.lbfgs.batch import Result, Task
 from yeoron_lab.lbfgs.batchwork import BatchWork
 from yeoron_lab.lbfgs.objective import Objective
-from yeoron_lab.paced.paced import at_a_pace
+from yeoron_lab.paced.paced import PacedTraining
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
 Sentences = Sequence[Sequence[str]]
@@ -240,16 +240,16 @@ def _node(
                     config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
                     calendar=Calendar(WindowUnit.DAY),
                 ),
-                start=Start.of(welcome),
-                extras=Extras(rounds=work),
-                kind=at_a_pace,
+                welcome=replace(welcome, active=1),
+                rounds=work,
+                kind=PacedTraining,
             )
             # All take part from the first clock on.
             client.pull(PullRequest({}, clock=welcome.clock))
             ready.wait(60)
             share = [1.0]
 
-            def learnt(found: StepResult | Exception) -> None:
+            def learnt(found: Tick | Exception) -> None:
                 if isinstance(found, Exception):
                     raise found
                 if found.ack is not None:
@@ -257,7 +257,7 @@ def _node(
 
             blocks = dispenser.blocks(node, lambda: share[0])
             Pipeline(learner, blocks, learnt, when=lambda: "late", in_order=False).run()
-            learner.flush()
+            learner.training.flush()
     except BaseException as error:  # noqa: BLE001 - told to the caller
         errors.append(error)
         ready.abort()

@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from yeoron_bench.results import facts, hardware, keep
@@ -82,8 +83,8 @@ def learner_of(client: ParameterClient, given: argparse.Namespace) -> Learner:
         make_trainer(model),
         replay,
         LearnerSetup(node="bench", model=model, config=config, calendar=calendar),
-        start=Start.of(client.hello()),
-        extras=Extras(usage=UsageReader.of(model, True, past)),
+        welcome=replace(client.hello(), active=1),
+        usage=UsageReader.of(model, True, past),
     )
 
 

@@ -120,13 +120,13 @@ class Welcome:
     liveness_s  seconds of silence after which a node counts as gone; 0: not known
     """
 
-    clock: int
-    sequence: int
-    durable: int
-    epoch: int
-    dim: int
-    window_unit: str
-    policy: str
+    clock: int = 0
+    sequence: int = 0
+    durable: int = 0
+    epoch: int = 0
+    dim: int = 0
+    window_unit: str = "day"
+    policy: str = ""
     staleness: int = 0
     n_push: int = 1
     n_fetch: int = 1

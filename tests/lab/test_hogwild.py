@@ -21,7 +21,7 @@ from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.rowstore import local
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.ticks import Close
 from embedding.worker.usage.past import PastTexts
@@ -37,7 +37,7 @@ MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
 def make(
     state: ServerState,
     name: str = "n0",
-    extras: Extras | None = None,
+    usage: UsageReader | None = None,
     model: ModelConfig = MODEL,
     trainer: Trainer | None = None,
 ) -> tuple[Learner, InProcess]:
@@ -54,7 +54,7 @@ def make(
             config=NodeConfig(replay_ratio=0.0),
             calendar=Calendar(WindowUnit.DAY),
         ),
-        extras=extras,
+        usage=usage,
         kind=in_place(MappedTables.attach(shared, DIM)),
     )
     return learner, line
@@ -91,7 +91,7 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     state: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = UsageReader.of(MODEL, True, PastTexts(Calendar(WindowUnit.DAY), 10_000, 6))
-    learner, line = make(state, extras=Extras(usage=usage))
+    learner, line = make(state, usage=usage)
     words = [[f"말{i}", "말1", f"말{i + 1}"] for i in range(2, 9)]
     for day in (0, 1):
         times, keys = [day * 86_400.0] * len(words), [f"{day}{i}" for i in range(len(words))]
@@ -106,7 +106,9 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
 
     monkeypatch.setattr(line, "pull", pull)
     rows = held(state)
-    learnt = learner.push(learner.train(learner.prepare((), close=Close(86_400))))
+    learnt = learner.prepare((), close=Close(86_400))
+    learner.training.train(learnt)
+    learner.training.push(learnt)
     assert learnt.close == Close(86_400)
     assert learnt.fresh_tokens == learnt.trained_tokens == 0
     assert not any(asked), "rows lie in the node's own memory"
@@ -147,7 +149,7 @@ def test_a_node_trains_in_place_on_tables_of_a_gpu(on_gpu: ServerState) -> None:
             [TokenBlock.build("뉴스", text, published=[0.0] * 2, keys=[key, f"{key}2"])]
         )
         assert learnt.trained_tokens == 5
-    assert learnt.loss_sum > 0
+    assert learnt.loss.loss_sum > 0
     assert all(not np.array_equal(*pair) for pair in zip(held(on_gpu), before, strict=True))
     assert all(push.deltas == () for push in line.pushes)
     assert line.counts() == {"하나": 2, "둘": 4, "셋": 2, "넷": 2}

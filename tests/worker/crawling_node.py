@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Welcome
 from embedding.kernel.records import Calendar, Document, TokenBlock
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
@@ -13,8 +14,8 @@ from embedding.server.service import ParameterServer
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.lexicon import NodeLexicon
 
@@ -38,13 +39,9 @@ class Node:
             make_trainer(MODEL),
             None,
             LearnerSetup(name, MODEL, NODE, Calendar.of(welcome.window_unit)),
-            start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
-            extras=Extras(
-                lexicon=NodeLexicon(
-                    listener=ContributorCollector.of(welcome, text.unknown_authors)
-                    if crawls
-                    else None
-                )
+            welcome=Welcome(welcome.clock, welcome.sequence, min_count=welcome.min_count),
+            lexicon=NodeLexicon(
+                listener=ContributorCollector.of(welcome, text.unknown_authors) if crawls else None
             ),
         )
         self._url = 0

@@ -9,60 +9,28 @@ the push that learns them (prequential evaluation, Dawid 1984).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
+from embedding.exchange.protocol import Welcome
 from embedding.exchange.transport import Transport
-from embedding.kernel.records import (
-    TokenBlock,
-)
+from embedding.kernel.records import TokenBlock
 from embedding.models.base import Trainer
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.corpus.authors import Authors
 from embedding.worker.corpus.counting import count_words
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.convergence import Order
-from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import LearnerSetup, NodeClock, PushStopwatch, Start
+from embedding.worker.learning.nodeclock import LearnerSetup, NodeClock, PushStopwatch
 from embedding.worker.learning.replaying import NodeRounds, Replaying
 from embedding.worker.learning.scoring import PairSampler
-from embedding.worker.learning.ticks import (
-    Close,
-    Prepared,
-    StepResult,
-    Trained,
-    hash_seed,
-    pacing,
-    progress,
-)
-from embedding.worker.learning.training import LearnerParts, MakeTraining, Observer, RowPlan
+from embedding.worker.learning.ticks import Close, Tick, hash_seed, pacing, progress
+from embedding.worker.learning.training import MakeTraining, Training
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.lexicon import NodeLexicon
-from embedding.worker.words.rarewords import RareWords
-
-
-@dataclass(frozen=True)
-class Extras:
-    """What a learner has beside a model, its words and a replay memory; each part may be absent.
-
-    lexicon      what it knows of words already, and who listens to them; None: one that is empty
-    held_out     sentences by which rehearsals are measured
-    rounds       the node's part in rounds of all nodes
-    usage        reads how words were used when a window closes
-    unacknowledged  documents that the frontier has not marked as done
-    stopwatch    None: one of its own
-    """
-
-    lexicon: NodeLexicon | None = None
-    held_out: HeldOut | None = None
-    rounds: NodeRounds | None = None
-    usage: UsageReader | None = None
-    unacknowledged: Unacknowledged | None = None
-    stopwatch: PushStopwatch | None = None
+from embedding.worker.words.rarewords import RareContexts, RareWords
 
 
 class Learner:
@@ -70,12 +38,18 @@ class Learner:
 
     One thread may prepare a block while another trains and pushes the one before it.
 
+    welcome   as the server greeted it; None: as one that begins with nothing
+    lexicon   what it knows of words already, and who listens to them; None: one that is empty
+    held_out  sentences by which rehearsals are measured
+    rounds    the node's part in rounds of all nodes
+    usage     reads how words were used when a window closes
+    unacknowledged  documents that the frontier has not marked as done
+    kind      how it trains and when it pushes, as policy and split want it
+
     words   rows, counts and noise distribution of the words
     past    what of the past is learnt again
-    observer  what is reported of words beside their rows
     turn    where the node stands with the server
     link    pulls and pushes
-    kind    how it trains and when it pushes, as policy and split want it
     """
 
     def __init__(
@@ -85,43 +59,49 @@ class Learner:
         memory: ReplayMemory | None,
         setup: LearnerSetup,
         *,
-        start: Start | None = None,
-        extras: Extras | None = None,
-        kind: MakeTraining = each_block,
+        welcome: Welcome | None = None,
+        lexicon: NodeLexicon | None = None,
+        held_out: HeldOut | None = None,
+        rounds: NodeRounds | None = None,
+        usage: UsageReader | None = None,
+        unacknowledged: Unacknowledged | None = None,
+        stopwatch: PushStopwatch | None = None,
+        kind: MakeTraining = Training,
     ) -> None:
-        start, extras = start or Start(), extras or Extras()
-        model, config = setup.model, setup.config
-        self.setup = setup
-        lexicon = NodeLexicon() if extras.lexicon is None else extras.lexicon
-        self.words = WordTables(server, lexicon, model, every=config.vocabulary_blocks, start=start)
-        self.turn = NodeClock(start, extras.unacknowledged, extras.stopwatch)
-        self.past = Replaying(
-            config,
-            self.words,
-            self.turn,
-            model.learning_rate,
-            memory,
-            extras.held_out,
-            extras.rounds,
-        )
-        self.observer = Observer(RareWords.of(model, start.rare_mentions), extras.usage)
+        welcome, model, config = welcome or Welcome(), setup.model, setup.config
+        self.setup, self.usage = setup, usage
+        lexicon = NodeLexicon() if lexicon is None else lexicon
+        every = config.vocabulary_blocks
+        self.words = WordTables(server, lexicon, model, every=every, welcome=welcome)
+        self.turn = NodeClock(welcome, unacknowledged, stopwatch)
+        rate = model.learning_rate
+        self.past = Replaying(config, self.words, self.turn, rate, memory, held_out, rounds)
         self.link = LearnerLink(server, setup, self.turn, self.past)
-        self._training = kind(
-            LearnerParts(setup, trainer, self.link, self.words, self.past, self.observer)
+        self._rare = RareWords.of(model, welcome.rare_mentions)
+        self.training = kind(
+            setup=setup,
+            trainer=trainer,
+            link=self.link,
+            words=self.words,
+            past=self.past,
+            rare=self._rare,
+            usage=usage,
         )
-        self._rows: RowPlan = self._training.rows or self.words
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._authors = Authors()
-        self._prepared = start.sequence
+        self._prepared = welcome.sequence
 
     @property
     def lexicon(self) -> NodeLexicon:
         """The words that have a row."""
         return self.words.lexicon
 
-    def learn(self, blocks: Sequence[TokenBlock]) -> StepResult:
+    def learn(self, blocks: Sequence[TokenBlock]) -> Tick:
         """Learn from `blocks` (each of one source); one push, one tick of the clock."""
-        return self.push(self.train(self.prepare(blocks)))
+        tick = self.prepare(blocks)
+        self.training.train(tick)
+        self.training.push(tick)
+        return tick
 
     def prepare(
         self,
@@ -130,7 +110,7 @@ class Learner:
         when: Literal["now", "ahead", "late"] = "now",
         order: Order | None = None,
         close: Close | None = None,
-    ) -> Prepared:
+    ) -> Tick:
         """Code the words of a tick, have fresh pairs scored and pull the rows.
 
         order  what to learn again from memory, where there are no blocks: a rehearsal
@@ -140,7 +120,7 @@ class Learner:
               to the rows, so that a node always sees what it learnt itself; late leaves the pull
               to `train`.
         """
-        if self._training.delivery.keeps_rows:
+        if self.training.keeps_rows:
             when = "late"  # rows that are kept are looked at when the block is trained
         model, calendar = self.setup.model, self.setup.calendar
         with self.words.reading:
@@ -161,7 +141,7 @@ class Learner:
                 pacing(blocks, model, calendar),
                 sum(len(p.sentences) - 1 for p in parts),
             )
-            planned = sentences.into(self._rows.plan(parts, pool))
+            planned = sentences.into(self.training.plan(parts, pool))
         # The block before this one may have to pull yet: count on from the clock it was given.
         at = self.turn.next(alone=when == "now")
         rows = None
@@ -174,13 +154,17 @@ class Learner:
             rate = model.rate(progress(blocks, model.schedule, calendar))
         else:
             rate = order.rate * model.learning_rate
-        return Prepared(
+        sightings: Sequence[RareContexts] = ()
+        if self._rare is not None:
+            counted = self.training.row_counts(planned)
+            sightings = self._rare.sight(blocks, planned.block, counted)
+        return Tick(
             blocks=blocks,
             counts=counts,
             planned=planned,
             scores=scores,
             sentences=sentences,
-            sightings=self.observer.sight(blocks, planned, partial(self._rows.rows, planned)),
+            sightings=sightings,
             rows=rows,
             seed=seed,
             rate=rate,
@@ -196,39 +180,8 @@ class Learner:
 
     def remember_again(self, blocks: Sequence[TokenBlock]) -> None:
         """Remember text that a dead process had learnt; nothing is learnt of it."""
-        if self.observer.usage is not None:
+        if self.usage is not None:
             with self.words.reading:
                 self.words.refresh()
                 tables = [self.lexicon.rows(block.words) for block in blocks]
-            self.observer.usage.keep(blocks, tables)
-
-    def train(self, prepared: Prepared) -> Trained:
-        """Train on the rows; YeoronError when the loss is not finite or explodes."""
-        return self._training.train(prepared)
-
-    def push(self, trained: Trained) -> StepResult:
-        """Push what was learnt, or keep it for a later push, and let the clock go on."""
-        return self._training.delivery.push(trained)
-
-    def flush(self) -> tuple[str, ...]:
-        """Push what is kept though it is not due; the keys of its documents. Any thread may."""
-        return self._training.delivery.flush()
-
-    @property
-    def pending(self) -> bool:
-        """Whether something was learnt that is not pushed."""
-        return self._training.delivery.pending
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether rows are kept from block to block, so that they are pulled when they are due."""
-        return self._training.delivery.keeps_rows
-
-    @property
-    def sees_itself(self) -> bool:
-        """Whether what a block moved is in the rows of the next one before it is pushed."""
-        return self._training.sees_itself
-
-    def restart(self, clock: int, sequence: int) -> None:
-        """Go on from where the server stands; what was not pushed is given up."""
-        self._training.delivery.restart(clock, sequence)
+            self.usage.keep(blocks, tables)

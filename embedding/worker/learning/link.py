@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack, PulledRows, PullRequest
+from embedding.exchange.payload import (
+    BlockCounts,
+    ContextSums,
+    CountGroup,
+    HandIn,
+    RowDelta,
+    WindowUse,
+    summed,
+)
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
+from embedding.worker.corpus.counting import source_progress
 from embedding.worker.learning.nodeclock import LearnerSetup, NodeClock
 from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.replaying import Replaying
-from embedding.worker.learning.ticks import Work
+from embedding.worker.learning.ticks import Tick, keys_of
 
 
 class LearnerLink:
@@ -27,11 +40,7 @@ class LearnerLink:
     """
 
     def __init__(
-        self,
-        server: Transport,
-        setup: LearnerSetup,
-        turn: NodeClock,
-        past: Replaying,
+        self, server: Transport, setup: LearnerSetup, turn: NodeClock, past: Replaying
     ) -> None:
         self.server = server
         self.turn = turn
@@ -69,25 +78,49 @@ class LearnerLink:
         return widen(self.server.pull(PullRequest({Table.IN: ids}, clock)).rows[Table.IN])
 
     def push(
-        self, work: Work, clock: int, deltas: tuple[RowDelta, ...], *, kept: bool = False
+        self,
+        ticks: Sequence[Tick],
+        clock: int,
+        deltas: tuple[RowDelta, ...],
+        *,
+        kept: bool = False,
     ) -> Ack:
-        """Send a push of rows as they were at `clock`, and follow what the server answers.
+        """Send what ticks learnt, on rows as they were at `clock`; follow what the server answers.
 
         kept  the node has copies of its own that these deltas are in already
         """
-        first = self.turn.sequence + 1
-        *portions, last = work.in_portions(self._setup.most_bytes)
-        for portion in portions:
-            self._push(portion, clock, (), first)
-        ack = self._push(last, clock, deltas, first)
+        first, setup = self.turn.sequence + 1, self._setup
+        blocks = [block for tick in ticks for block in tick.blocks]
+        uses = [use for tick in ticks for use in tick.uses]
+        *ahead, usage = portions(uses, setup.most_bytes)
+        whose = Push(setup.node, first, clock, life=setup.life)
+        for portion in ahead:
+            self._push(replace(whose, usage=portion), ())
+        push = replace(
+            whose,
+            deltas=deltas,
+            counts=joined([tick.counts for tick in ticks]),
+            progress=source_progress(blocks, setup.calendar, time.time()),
+            tokens=sum(tick.read for tick in ticks),
+            loss_sum=sum(tick.loss.loss_sum for tick in ticks),
+            pairs=sum(tick.loss.pairs for tick in ticks),
+            tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
+            offset=blocks[-1].offset if blocks else "",
+            rare=summed([tick.rare for tick in ticks if tick.rare is not None]),
+            minibatches=ticks[-1].minibatches,
+            usage=usage,
+            shifts=tuple(part for use in uses for part in use.shifts),
+            hand_ins=tuple(HandIn(use.window, first, use.inherited) for use in uses),
+            replayed=sum(tick.replayed_tokens for tick in ticks),
+            phrases=tuple(phrase for block in blocks for phrase in block.phrases),
+        )
+        ack = self._push(push, keys_of(ticks))
         self._unseen = (self.turn.sequence, () if kept else deltas)
         return ack
 
-    def _push(self, work: Work, clock: int, deltas: tuple[RowDelta, ...], first: int) -> Ack:
-        setup, sequence = self._setup, self.turn.sequence + 1
-        push = work.push(setup.node, sequence, clock, deltas, setup.calendar, first, setup.life)
-        ack = self.server.push(self.turn.push(work, push))
-        self.turn.pushed(work, ack)
+    def _push(self, push: Push, keys: Sequence[str]) -> Ack:
+        ack = self.server.push(self.turn.push(push, keys))
+        self.turn.pushed(keys, ack)
         return ack
 
     def unseen(self, rows: PulledRows) -> dict[Table, RowDelta]:
@@ -99,3 +132,37 @@ class LearnerLink:
         """Go on from where the server stands."""
         self.turn.restart(clock, sequence)
         self._unseen = (0, ())
+
+
+def portions(uses: Sequence[WindowUse], most_bytes: int) -> list[tuple[ContextSums, ...]]:
+    """The sums of uses in messages of at most so many bytes; at least one, which may be empty."""
+    size, parts, found = 0, list[ContextSums](), list[tuple[ContextSums, ...]]()
+    for whole in (whole for use in uses for whole in use.sums):
+        step = max(1, most_bytes * len(whole.ids) // max(1, whole.nbytes))
+        for at in range(0, max(1, len(whole.ids)), step):
+            own = slice(at, at + step)
+            ids, sums, documents = whole.ids[own], whole.sums[own], whole.documents[own]
+            part = replace(whole, ids=ids, sums=sums, documents=documents)
+            if parts and size + part.nbytes > most_bytes:
+                found.append(tuple(parts))
+                size, parts = 0, []
+            parts.append(part)
+            size += part.nbytes
+    return [*found, tuple(parts)]
+
+
+def joined(parts: Sequence[BlockCounts]) -> BlockCounts:
+    """Counts of several ticks, group after group."""
+    groups: list[CountGroup] = []
+    words: list[str] = []
+    rows = 0
+    for part in parts:
+        groups += [CountGroup(g.source, g.window, g.stop + rows) for g in part.groups]
+        words += part.words
+        rows += len(part.ids)
+    return BlockCounts(
+        tuple(groups),
+        np.concatenate([part.ids for part in parts]),
+        words,
+        *map(np.concatenate, zip(*(part.columns for part in parts), strict=True)),
+    )

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.protocol import (
-    Ack,
-    PulledRows,
-    Push,
-    Welcome,
-)
+from embedding.exchange.protocol import Ack, PulledRows, Push, Welcome
 from embedding.kernel.records import Calendar
 from embedding.models.config import ModelConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.ticks import Work
 
 
 @dataclass(frozen=True)
@@ -34,38 +28,6 @@ class LearnerSetup:
     calendar: Calendar
     most_bytes: int = 32 * 2**20
     life: str = ""
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where a node begins, as the server greeted it.
-
-    clock, sequence  behind push `sequence` of an earlier process
-    offset  where that process's reader was
-    active  nodes that take part
-    min_count, rare_mentions  see `Welcome`
-    """
-
-    clock: int = 0
-    sequence: int = 0
-    offset: str = ""
-    pace: Pace = EVERY_BLOCK
-    active: int = 1
-    min_count: int = 1
-    rare_mentions: int = 0
-
-    @classmethod
-    def of(cls, welcome: Welcome, active: int = 1) -> Start:
-        """As a server greets."""
-        return cls(
-            clock=welcome.clock,
-            sequence=welcome.sequence,
-            offset=welcome.offset,
-            pace=welcome.pace,
-            active=active,
-            min_count=welcome.min_count,
-            rare_mentions=welcome.rare_mentions,
-        )
 
 
 class PushStopwatch:
@@ -104,15 +66,15 @@ class NodeClock:
 
     def __init__(
         self,
-        start: Start,
+        welcome: Welcome,
         unacknowledged: Unacknowledged | None = None,
         stopwatch: PushStopwatch | None = None,
     ) -> None:
-        self.clock, self.sequence = start.clock, start.sequence
-        self.pace, self.active = start.pace, start.active
+        self.clock, self.sequence = welcome.clock, welcome.sequence
+        self.pace, self.active = welcome.pace, welcome.active
         self.unacknowledged = unacknowledged
         self.stopwatch = stopwatch or PushStopwatch()
-        self._offset = start.offset
+        self._offset = welcome.offset
         self._at = 0
 
     @property
@@ -128,21 +90,22 @@ class NodeClock:
         """A block has come so far; others go on while this node has nothing to learn."""
         self._at = max(self._at, clock)
 
-    def push(self, work: Work, push: Push) -> Push:
-        """The push with this node's offset and time."""
+    def push(self, push: Push, keys: Sequence[str]) -> Push:
+        """The next push, with this node's offset and time; keys: of its documents."""
         # What is learnt again is read nowhere: the reader goes on where it was.
         self._offset = push.offset or self._offset
         offset = self._offset
         if self.unacknowledged is not None:
-            offset = self.unacknowledged.offset(work.keys)
-        return replace(push, offset=offset, busy_s=self.stopwatch.busy())
+            offset = self.unacknowledged.offset(keys)
+        sequence = self.sequence + 1
+        return replace(push, sequence=sequence, offset=offset, busy_s=self.stopwatch.busy())
 
-    def pushed(self, work: Work, ack: Ack) -> None:
+    def pushed(self, keys: Sequence[str], ack: Ack) -> None:
         """The server has taken the push after `sequence`."""
         self.stopwatch.start()
         self.sequence += 1
         if self.unacknowledged is not None:
-            self.unacknowledged.pushed(self.sequence, work.keys)
+            self.unacknowledged.pushed(self.sequence, keys)
         self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
 
     def flushed(self, ack: Ack) -> None:

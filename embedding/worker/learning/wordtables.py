@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from embedding.exchange.protocol import Welcome
 from embedding.exchange.transport import Words
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import LocalBlock
@@ -16,7 +17,6 @@ from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
 from embedding.models.subwords import GramIndex
 from embedding.worker.learning.combining import Usual
-from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.planning import BlockPlan, CodedText, local_rows, plan
 from embedding.worker.words.lexicon import NodeLexicon, NoiseWords
 from embedding.worker.words.rarewords import RowCounts
@@ -77,7 +77,13 @@ class WordTables:
     """
 
     def __init__(
-        self, server: Words, lexicon: NodeLexicon, model: ModelConfig, *, every: int, start: Start
+        self,
+        server: Words,
+        lexicon: NodeLexicon,
+        model: ModelConfig,
+        *,
+        every: int,
+        welcome: Welcome,
     ) -> None:
         self.lexicon = lexicon
         self.reading = threading.RLock()
@@ -86,9 +92,9 @@ class WordTables:
         self._model = model
         self._every = every
         self._noise = NoiseWords(model)
-        self._min_count = start.min_count
+        self._min_count = welcome.min_count
         # What an earlier process heard is forgotten; the server has counted it.
-        self._offers_all = start.sequence > 0
+        self._offers_all = welcome.sequence > 0
         self._readers = 1
         self._blocks = 0
         self._counted = 0.0

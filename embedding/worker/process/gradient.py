@@ -31,7 +31,7 @@ from embedding.models.base import Trainer
 from embedding.stream.queue import BlockQueue
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
-from embedding.worker.learning.ticks import Close, StepResult
+from embedding.worker.learning.ticks import Close, Tick
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.process.acknowledging import Acknowledgements, secure
 from embedding.worker.process.making import (
@@ -138,7 +138,7 @@ class GradientProcess:
             rehearses=self.rehearsals.any,
             trainer=trainer,
         )
-        usage = self.learner.observer.usage
+        usage = self.learner.usage
         self.closings = (
             Closings(reads=False)
             if usage is None
@@ -256,7 +256,7 @@ class GradientProcess:
         # What the window came to goes into its snapshot.
         self.counters.rehearsed = self.rehearsals.figures()
         self._report()
-        if self.learner.observer.usage is not None and self.rehearsals.window is not None:
+        if self.learner.usage is not None and self.rehearsals.window is not None:
             yield Close(self.rehearsals.window)
 
     def _closing(self) -> Close | None:
@@ -266,7 +266,7 @@ class GradientProcess:
     def _inherits(self, ask: Ask) -> list[Inherited] | None:
         """Text of dead processes in the sources that this node reads now; None while some of it is
         yet to be read again."""
-        report, usage = self.queue.latest_report() or {}, self.learner.observer.usage
+        report, usage = self.queue.latest_report() or {}, self.learner.usage
         again, sources = report.get("again"), report.get("sources") or {}
         if again is None or usage is None:
             return []
@@ -282,7 +282,7 @@ class GradientProcess:
 
     def _ready(self, ask: Ask, inherited: Sequence[Inherited]) -> bool:
         """Whether the other nodes have said what a window is read by."""
-        usage, lexicon = self.learner.observer.usage, self.learner.lexicon
+        usage, lexicon = self.learner.usage, self.learner.lexicon
         return usage is None or usage.ready(ask.window, lexicon, inherited)
 
     def _remembered_since(self, asks: Sequence[Ask]) -> float | None:
@@ -317,12 +317,12 @@ class GradientProcess:
         overlap = self.spec.node.overlap
         if overlap == "never":
             return "now"
-        if self.learner.keeps_rows:
+        if self.learner.training.keeps_rows:
             return "late"
-        alone = self.learner.turn.active <= 1 or self.learner.sees_itself
+        alone = self.learner.turn.active <= 1 or self.learner.training.sees_itself
         return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
-    def _learnt(self, learnt: StepResult | RefusedError) -> None:
+    def _learnt(self, learnt: Tick | RefusedError) -> None:
         """A tick is over."""
         if isinstance(learnt, RefusedError):
             self._refused(learnt)
@@ -346,7 +346,7 @@ class GradientProcess:
         counters.blocks += 1
         counters.fresh_tokens += learnt.fresh_tokens
         counters.trained_tokens += learnt.trained_tokens
-        counters.loss = learnt.loss_sum / learnt.pairs if learnt.pairs else counters.loss
+        counters.loss = learnt.loss.mean if learnt.loss.pairs else counters.loss
         counters.progress = learnt.progress
 
     def _acknowledge(self, keys: tuple[str, ...]) -> None:
@@ -358,7 +358,7 @@ class GradientProcess:
     def _flush(self) -> None:
         """Push what a policy lets a node keep for some blocks: nothing more comes for now."""
         try:
-            if keys := self.learner.flush():
+            if keys := self.learner.training.flush():
                 self._acknowledge(keys)
         except RefusedError as error:
             self._refused(error)
@@ -372,7 +372,7 @@ class GradientProcess:
         self.counters.refused += 1
         self.counters.last_error = str(error)
         welcome = self.client.hello()
-        self.learner.restart(welcome.clock, welcome.sequence)
+        self.learner.training.restart(welcome.clock, welcome.sequence)
         self.closings.go_back(error)
 
     @property
@@ -404,7 +404,7 @@ class GradientProcess:
         """Nothing to learn: no barrier should wait for this node."""
         self._flush()
         self.acknowledgements.confirm(ask=True)
-        if not self._idle and not self.learner.pending:
+        if not self._idle and not self.learner.training.pending:
             self._flush_residuals()
             self.transport.idle()
             self._write_evidence()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -20,12 +21,11 @@ from embedding.models.base import Trainer, make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
-from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
-from embedding.worker.learning.replaying import NODE_ROUNDS, NodeRounds
-from embedding.worker.learning.training import TRAININGS, MakeTraining, in_place
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.replaying import NODE_ROUNDS
+from embedding.worker.learning.training import TRAININGS, MakeTraining, Training, in_place
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.sharing import LOOK_S, Peers
@@ -124,34 +124,37 @@ def make_learner(
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
     peers = _peers(spec, client, stop)
     past = PastTexts.of(spec.node, calendar) if spec.ring is None else None
-    extras = Extras(
-        lexicon=_lexicon(spec, welcome, calendar, stop),
-        held_out=HeldOut(spec.node.held_out, model.window, model.negative, model.seed)
-        if rehearses and spec.node.held_out
-        else None,
-        rounds=_rounds(spec, client, stop),
-        usage=UsageReader.of(model, welcome.usage, past, peers),
-        unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
-    )
+    usage = UsageReader.of(model, welcome.usage, past, peers)
+    held_out = None
+    if rehearses and spec.node.held_out:
+        held_out = HeldOut(spec.node.held_out, model.window, model.negative, model.seed)
+    # A corpus is text that every node may read.
+    session, make_rounds = client.session, NODE_ROUNDS.first()
+    shares = spec.corpus is not None
+    rounds = make_rounds and make_rounds(session, model, spec.stream, spec.name, shares, stop)
     if trainer is None:
         on_gpu = welcome.shared is not None and welcome.shared.on_gpu
         trainer = in_place().trainer(model) if on_gpu else make_trainer(model)
     memory = make_replay(spec.stream, model.seed) if remembers else None
-    start = Start.of(welcome, active=1 if spec.ring is None else spec.ring.size)
+    active = 1 if spec.ring is None else spec.ring.size
     return Learner(
         transport,
         trainer,
         memory,
         LearnerSetup(
             *(spec.name, model, spec.node, calendar),
-            life="" if extras.usage is None else spec.incarnation,
+            life="" if usage is None else spec.incarnation,
             # Portions belong together by the mark of their process.
             most_bytes=min(LearnerSetup.most_bytes, spec.exchange.max_message_bytes // 4)
             if spec.incarnation
             else spec.exchange.max_message_bytes,
         ),
-        start=start,
-        extras=extras,
+        welcome=replace(welcome, active=active),
+        lexicon=_lexicon(spec, welcome, calendar, stop),
+        held_out=held_out,
+        rounds=rounds,
+        usage=usage,
+        unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
         kind=_kind(client, welcome),
     )
 
@@ -187,16 +190,7 @@ def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
             f"policy {welcome.policy}: it pulls and pushes every so many blocks, and no way of "
             'training does that here; pip install "yeoron[all]" brings one.'
         )
-    return each_block
-
-
-def _rounds(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> NodeRounds | None:
-    """The node's part in rounds of all nodes; a corpus is text that every node may read."""
-    shares = spec.corpus is not None
-    make = NODE_ROUNDS.first()
-    if make is None:
-        return None
-    return make(client.session, spec.model, spec.stream, spec.name, shares, stop)
+    return Training
 
 
 def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:

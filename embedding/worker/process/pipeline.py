@@ -6,7 +6,7 @@
 
 The kernel holds no lock and no GIL, so preparing (coding, pulling) costs it nothing but its share
 of the memory's bandwidth. A block that was prepared before the last push lacks that push's own
-delta: `Learner.train` adds it (read-my-writes).
+delta: training adds it (read-my-writes).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.ticks import Close, Prepared, StepResult
+from embedding.worker.learning.ticks import Close, Tick
 from embedding.worker.spec import NodeSpec
 
 _Blocks = Sequence[TokenBlock] | Order | Close
 """Fresh blocks of a tick, what to learn again, or a window that is over."""
-Next = Prepared | RefusedError | None
+Next = Tick | RefusedError | None
 
 
 When = Literal["now", "ahead", "late"]
@@ -52,7 +52,7 @@ class Pipeline:
         self,
         learner: Learner,
         blocks: Iterator[_Blocks],
-        learnt: Callable[[StepResult | RefusedError], None],
+        learnt: Callable[[Tick | RefusedError], None],
         *,
         when: Callable[[], When],
         in_order: bool,
@@ -95,12 +95,13 @@ class Pipeline:
                 return error
         return None
 
-    def _finish(self, prepared: Prepared, following: Future[Next] | None) -> None:
+    def _finish(self, tick: Tick, following: Future[Next] | None) -> None:
         try:
-            trained = self._learner.train(prepared)
+            self._learner.training.train(tick)
             if following is not None and self._in_order:
                 following.exception()
-            self._learnt(self._learner.push(trained))
+            self._learner.training.push(tick)
+            self._learnt(tick)
         except RefusedError as error:
             self._learnt(error)
 

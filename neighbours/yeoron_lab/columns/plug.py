@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from embedding.exchange.wire import Message
@@ -56,9 +57,9 @@ class LearntOnShards:
 
     @staticmethod
     def training(path: ColumnsOnShards) -> MakeTraining:
-        from yeoron_lab.columns.training import on_columns
+        from yeoron_lab.columns.training import ColumnTraining
 
-        return on_columns(path)
+        return partial(ColumnTraining, columns=path)
 
     @staticmethod
     def calls(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,69 +11,60 @@ from embedding.kernel.records import CodeArray, FloatArray, Table
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.sampling import kept_tokens
 from embedding.worker.learning.combining import share
-from embedding.worker.learning.copies import EachBlock
-from embedding.worker.learning.ticks import Prepared, Trained, check_loss
-from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
+from embedding.worker.learning.ticks import Tick, check_loss
+from embedding.worker.learning.training import Training
 from yeoron_lab.columns.checks import check_column_model
 from yeoron_lab.columns.minibatches import Minibatches, draws_of
 from yeoron_lab.columns.path import ColumnsOnShards
 
 
-class ColumnTraining:
+@dataclass(kw_only=True)
+class ColumnTraining(Training):
     """Has the shards train, by `columns`; ConfigError for a model that they cannot."""
 
-    def __init__(self, parts: LearnerParts, columns: ColumnsOnShards) -> None:
-        check_column_model(parts.setup.model)
-        self._parts = parts
-        self._columns = columns
+    columns: ColumnsOnShards
 
-    def train(self, prepared: Prepared) -> Trained:
+    def __post_init__(self) -> None:
+        check_column_model(self.setup.model)
+
+    def train(self, tick: Tick) -> None:
         """Have the shards learn copies of the block's rows, minibatch by minibatch."""
-        planned = prepared.planned
-        rows = prepared.rows or self._parts.link.pull(planned, prepared.scores)
-        block = self._block(prepared)
+        planned, rows = tick.planned, self.pulled(tick)
+        block = self._block(tick)
         if not len(block.words) or not len(block.pool) or not len(block.examples.inputs):
-            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0, len(block.words)))
+            tick.loss = BlockLoss(0.0, 0, len(block.words))
+            return
         local, owners = planned.block, block.examples.owners
         weights = None if local.weights is None else local.weights[owners]
-        learnt, losses = self._columns.learn(block, rows, weights)
-        loss = _summed(losses, owners, local, len(block.words))
-        check_loss(self._parts.setup.node, self._parts.setup.model, loss)
-        steps = self._parts.steps(prepared, loss)
+        learnt, losses = self.columns.learn(block, rows, weights)
+        tick.loss = _summed(losses, owners, local, len(block.words))
+        check_loss(self.setup.node, self.setup.model, tick.loss)
+        steps, pooled = self.steps(tick), self.link.turn.pooled
         if steps:
-            shares = [share(steps[table], self._parts.pooled) for table in (Table.IN, Table.OUT)]
+            shares = [share(steps[table], pooled) for table in (Table.IN, Table.OUT)]
             learnt = replace(learnt, shares=np.concatenate(shares))
-        return Trained(prepared, rows.clock, (), loss, minibatches=learnt)
+        tick.minibatches = learnt
 
-    def _block(self, prepared: Prepared) -> Minibatches:
+    def _block(self, tick: Tick) -> Minibatches:
         """What the shards need to know of a block."""
-        planned, local = prepared.planned, prepared.planned.block
+        planned, local = tick.planned, tick.planned.block
         if local.track is Track.GRADIENT:
             raise ConfigError(
                 "stream.replay by gradient with split columns: no node knows how far a sentence "
                 "moved the rows; uniform or loss is accepted."
             )
-        words, ends = kept_tokens(local.tokens, local.sentences, local.keep, prepared.seed)
+        words, ends = kept_tokens(local.tokens, local.sentences, local.keep, tick.seed)
         return Minibatches(
             words=words,
             sentences=ends,
             pool=local.pool,
             ids=planned.contexts,
             inputs=len(planned.words),
-            draws=draws_of(self._parts.setup.model),
-            seed=prepared.seed,
-            pairs=self._parts.setup.config.minibatch,
-            rate=prepared.rate,
+            draws=draws_of(self.setup.model),
+            seed=tick.seed,
+            pairs=self.setup.config.minibatch,
+            rate=tick.rate,
         )
-
-
-def on_columns(columns: ColumnsOnShards) -> MakeTraining:
-    """Blocks are learnt on shards that hold columns."""
-
-    def make(parts: LearnerParts) -> BlockTraining:
-        return BlockTraining(ColumnTraining(parts, columns).train, EachBlock(parts))
-
-    return make
 
 
 def _summed(losses: FloatArray, owners: CodeArray, block: LocalBlock, words: int) -> BlockLoss:

@@ -13,6 +13,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,18 +22,12 @@ from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
-from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.base import LocalBlock, Trainer
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.traits import GPU_MODEL
-from embedding.worker.learning.copies import EachBlock
 from embedding.worker.learning.planning import BlockPlan, CodedText, offsets
-from embedding.worker.learning.ticks import Prepared, Trained, check_loss
-from embedding.worker.learning.training import (
-    IN_PLACE,
-    BlockTraining,
-    LearnerParts,
-    MakeTraining,
-)
+from embedding.worker.learning.ticks import Tick, check_loss
+from embedding.worker.learning.training import IN_PLACE, MakeTraining, Training
 from embedding.worker.words.rarewords import RowCounts
 
 
@@ -91,67 +86,64 @@ class MappedTables:
         return cls(tables[shared.rows :], tables[: shared.rows])
 
 
-class HogwildTraining:
+@dataclass(kw_only=True)
+class HogwildTraining(Training):
     """Trains in place on rows that are the server's: ids are places in the shared `tables`."""
 
-    def __init__(self, parts: LearnerParts, tables: MappedTables) -> None:
-        self._parts = parts
-        self._tables = tables
+    tables: MappedTables
+    sees_itself = True
 
-    def train(self, prepared: Prepared) -> Trained:
+    def train(self, tick: Tick) -> None:
         """Train in place."""
-        parts = self._parts
-        parts.observer.remember(prepared, parts.words)
-        pulled = prepared.rows or parts.link.pull(prepared.planned, prepared.scores)
-        tables = {Table.IN: self._tables.vectors, Table.OUT: self._tables.contexts}
-        if prepared.close is not None:
-            uses = parts.observer.close(prepared, parts.words, self._vectors)
-            return Trained(prepared, pulled.clock, (), BlockLoss(0.0, 0), uses=uses)
-        held_loss = None
-        if (held := prepared.held) is not None:
+        self.remember(tick)
+        self.pulled(tick)
+        tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
+        if tick.close is not None:
+            tick.uses = self.closed(tick, self._vectors)
+            return
+        if (held := tick.held) is not None:
             found = {table: to_host(rows[held.ids]) for table, rows in tables.items()}
-            held_loss = held.loss(held.ids, found)
+            tick.held_loss = held.loss(held.ids, found)
         # What a block that diverges did is taken back where a copy is quick: on a GPU.
         on_gpu = [rows for rows in tables.values() if not isinstance(rows, np.ndarray)]
         try:
-            before = [rows[: len(prepared.planned.block.keep)].clone() for rows in on_gpu]
-            loss = parts.trainer.train(
-                prepared.planned.block,
-                self._tables.vectors,
-                self._tables.contexts,
-                learning_rate=prepared.rate,
-                seed=prepared.seed,
+            before = [rows[: len(tick.planned.block.keep)].clone() for rows in on_gpu]
+            tick.loss = self.trainer.train(
+                tick.planned.block,
+                self.tables.vectors,
+                self.tables.contexts,
+                learning_rate=tick.rate,
+                seed=tick.seed,
             )
         except RuntimeError as error:  # of torch: no memory left, or the GPU is gone
             raise ConfigError(
-                f"{parts.setup.node}: the GPU could not learn a block "
+                f"{self.setup.node}: the GPU could not learn a block "
                 f"({str(error).splitlines()[0].rstrip('.')}); end what else runs on it, set a "
                 "smaller max_words or block_tokens, or use --device cpu. Blocks before it are kept."
             ) from error
         try:
-            check_loss(parts.setup.node, parts.setup.model, loss)
+            check_loss(self.setup.node, self.setup.model, tick.loss)
         except YeoronError:
             for rows, copy in zip(on_gpu, before, strict=True):
                 rows[: len(copy)] = copy
             raise
-        rare = parts.observer.rare_contexts(prepared)
-        return Trained(prepared, pulled.clock, (), loss, rare, held_loss=held_loss)
+        tick.rare = self.rare_contexts(tick)
 
     def _vectors(self, ids: IntArray) -> FloatArray:
         """Rows of the shared tables."""
-        found: FloatArray = to_host(self._tables.vectors[ids])
+        found: FloatArray = to_host(self.tables.vectors[ids])
         return found
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""
-        model = self._parts.setup.model
+        model = self.setup.model
         kept = model.traits.keeps_state or model.optimiser is Optimiser.ADAGRAD
-        return np.arange(len(self._tables.contexts), dtype=np.int64) if kept else None
+        return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
 
-    def rows(self, planned: BlockPlan) -> RowCounts:
+    def row_counts(self, planned: BlockPlan) -> RowCounts:
         """Every word: a row's id is its place."""
         del planned
-        lexicon = self._parts.words.lexicon
+        lexicon = self.words.lexicon
         counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
         counts[lexicon.ids] = lexicon.counts
         return RowCounts(np.arange(len(counts), dtype=np.int64), counts, lexicon.counts)
@@ -160,32 +152,27 @@ class HogwildTraining:
         """Local rows are the rows of the whole tables, so that none is pulled."""
         none = np.empty(0, dtype=np.int64)
         tokens = [part.table.astype(np.int32)[part.codes] for part in parts]
-        ids = self._parts.words.lexicon.ids
+        ids = self.words.lexicon.ids
         keep = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.float32)
-        keep[ids] = self._parts.words.keep(ids)
+        keep[ids] = self.words.keep(ids)
         block = LocalBlock(
             tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
             sentences=offsets(parts),
             keep=keep,
             pool=noise.astype(np.int32),
             ids=self._ids(),
-            noise=self._parts.words.noise_table,
+            noise=self.words.noise_table,
         )
-        if self._parts.words.grams is not None:
+        if self.words.grams is not None:
             words = np.unique(block.tokens)
             known = words[words >= 0].astype(np.int64)
-            block = self._parts.words.grams.whole(block, known, len(self._tables.contexts))
+            block = self.words.grams.whole(block, known, len(self.tables.contexts))
         return BlockPlan(words=none, extras=none, block=block)
 
 
 def in_place(tables: MappedTables) -> MakeTraining:
     """Blocks are learnt on the server's own tables."""
-
-    def make(parts: LearnerParts) -> BlockTraining:
-        shared = HogwildTraining(parts, tables)
-        return BlockTraining(shared.train, EachBlock(parts), shared, sees_itself=True)
-
-    return make
+    return partial(HogwildTraining, tables=tables)
 
 
 @IN_PLACE.register("hogwild", NoTraits())

@@ -21,18 +21,14 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import (
-    Ack,
-)
+from embedding.exchange.protocol import Ack
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.kernel.registry import NoTraits
-from embedding.models.base import BlockLoss
 from embedding.server.rows.slotmap import SlotMap
 from embedding.worker.learning.combining import Steps, share
-from embedding.worker.learning.copies import CopyTraining, EachBlock, PulledCopies, Rowed
 from embedding.worker.learning.nodeclock import NodeClock
-from embedding.worker.learning.ticks import Prepared, StepResult, Trained, Work
-from embedding.worker.learning.training import TRAININGS, BlockTraining, LearnerParts
+from embedding.worker.learning.ticks import Tick, keys_of
+from embedding.worker.learning.training import TRAININGS, Rowed, Training
 
 _LEAST = 1024
 
@@ -163,32 +159,29 @@ class Period:
     """What a node has done since it began again at a pace.
 
     copies  of the rows, by table; pulled: blocks for which they have served
-    work    what was learnt and not pushed, of so many `blocks`, on rows as they were at `clock`
+    ticks   learnt and not pushed, on rows as they were at `clock`
     """
 
     pace: Pace
     copies: dict[Table, NodeRows] = field(default_factory=dict)
     pulled: int = 0
-    work: Work | None = None
-    blocks: int = 0
+    ticks: list[Tick] = field(default_factory=list)
     clock: int | None = None
 
     def pushed(self) -> None:
-        self.work, self.blocks, self.clock = None, 0, None
+        self.ticks, self.clock = [], None
 
 
-class PacedTraining:
+@TRAININGS.register("paced", NoTraits())
+@dataclass(kw_only=True)
+class PacedTraining(Training):
     """Follows the pace of the policy, also when that changes while it runs.
 
     It trains on copies that are its own, and pushes what they moved by when that is due. At a
-    pace of every block it does as `EachBlock` and `PulledCopies`.
+    pace of every block it does as `Training`.
     """
 
-    def __init__(self, parts: LearnerParts) -> None:
-        self._parts = parts
-        self._training = CopyTraining(parts, self)
-        self._pulled = PulledCopies(parts)
-        self._each_block = EachBlock(parts)
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()
         self._under_way = False
         self._plainly = True
@@ -197,34 +190,30 @@ class PacedTraining:
 
     @property
     def keeps_rows(self) -> bool:
-        return not self._turn.pace.every_block or self._period.work is not None
+        return not self._turn.pace.every_block or bool(self._period.ticks)
 
-    def train(self, prepared: Prepared) -> Trained:
+    def train(self, tick: Tick) -> None:
         with self._lock:
             self._under_way = True
-            if self._period.work is None and self._unlike(self._turn.pace, self._period.pace):
+            if not self._period.ticks and self._unlike(self._turn.pace, self._period.pace):
                 self._follow(self._turn.pace)
-            self._plainly = prepared.rows is not None or not self.keeps_rows
-            return self._training.train(prepared)
+            self._plainly = tick.rows is not None or not self.keeps_rows
+            super().train(tick)
 
-    def push(self, trained: Trained) -> StepResult:
+    def push(self, tick: Tick) -> None:
         """Keep what was learnt until a push is due."""
         with self._lock:
             self._under_way = False
             if self._plainly:
-                learnt = self._each_block.push(trained)
+                super().push(tick)
                 self._follow(self._turn.pace)
-                return learnt
-            self._parts.past.learnt(trained.prepared.sentences, trained.loss)
-            work = Work.of(trained)
-            period = self._period
-            period.work = work if period.work is None else period.work.then(work)
-            period.blocks += 1
-            if period.blocks < self._turn.pace.push_every:
-                return StepResult.of(trained, (), None)
-            keys = period.work.keys
-            ack = self._exchange(period.work)
-        return StepResult.of(trained, keys, ack)
+                return
+            self.past.learnt(tick.sentences, tick.loss)
+            ticks = self._period.ticks
+            ticks.append(tick)
+            if len(ticks) >= self._turn.pace.push_every:
+                tick.ack = self._exchange()
+                tick.keys = keys_of(ticks)
 
     def flush(self) -> tuple[str, ...]:
         """Push what is kept though it is not due: nothing more comes for now.
@@ -232,36 +221,36 @@ class PacedTraining:
         Returns the keys of its documents. Any thread may call it; a block under way is left alone.
         """
         with self._lock:
-            work = self._period.work
-            if work is None or self._under_way:
+            ticks = self._period.ticks
+            if not ticks or self._under_way:
                 return ()
-            self._exchange(work)
-            return work.keys
+            self._exchange()
+            return keys_of(ticks)
 
     @property
     def pending(self) -> bool:
-        return self._period.work is not None or self._under_way
+        return bool(self._period.ticks) or self._under_way
 
     def restart(self, clock: int, sequence: int) -> None:
         with self._lock:
             self._under_way = False
-            self._each_block.restart(clock, sequence)
+            super().restart(clock, sequence)
             self._follow(self._turn.pace)
 
     @property
     def _turn(self) -> NodeClock:
-        return self._parts.link.turn
+        return self.link.turn
 
     def _follow(self, pace: Pace) -> None:
         """Begin again at a pace, with nothing kept."""
         self._period = Period(pace)
         self._plainly = True
 
-    def _exchange(self, work: Work) -> Ack:
+    def _exchange(self) -> Ack:
         """Push everything that is kept."""
         period = self._period
         clock = self._turn.clock if period.clock is None else period.clock
-        ack = self._parts.link.push(work, clock, self._drain(), kept=True)
+        ack = self.link.push(period.ticks, clock, self._drain(), kept=True)
         period.pushed()
         if self._unlike(self._turn.pace, period.pace):
             self._follow(self._turn.pace)
@@ -273,44 +262,42 @@ class PacedTraining:
         kept = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (one, other)]
         return kept[0] != kept[1]
 
-    def rows(self, prepared: Prepared) -> tuple[int, Rowed]:
+    def copies(self, tick: Tick) -> Rowed:
         """The node's copies; what is missing or too old of them is pulled."""
         if self._plainly:
-            return self._pulled.rows(prepared)
-        ids = prepared.planned.rows()
-        if self._period.pulled >= self._turn.pace.pull_every and not self._turn.pace.elastic:
-            for copies in self._period.copies.values():
+            return super().copies(tick)
+        period, pace = self._period, self._turn.pace
+        ids = tick.planned.rows()
+        if period.pulled >= pace.pull_every and not pace.elastic:
+            for copies in period.copies.values():
                 copies.refresh()
-            self._period.pulled = 0
-        self._period.pulled += 1
+            period.pulled = 0
+        period.pulled += 1
         missing = {table: self._of(table).missing(rows) for table, rows in ids.items()}
         # The first block of a period always asks: so it takes part, at the clock of now.
-        if self._period.clock is None or prepared.scores or any(map(len, missing.values())):
-            clock = self._fetch(missing, prepared.scores)
-            self._period.clock = clock if self._period.clock is None else self._period.clock
-        return self._period.clock, {
-            table: self._period.copies[table].take(rows) for table, rows in ids.items()
-        }
+        if period.clock is None or tick.scores or any(map(len, missing.values())):
+            clock = self._fetch(missing, tick.scores)
+            period.clock = clock if period.clock is None else period.clock
+        tick.clock = period.clock
+        return {table: period.copies[table].take(rows) for table, rows in ids.items()}
 
     def _of(self, table: Table) -> NodeRows:
-        return self._period.copies.setdefault(table, NodeRows(self._parts.setup.model.width))
+        return self._period.copies.setdefault(table, NodeRows(self.setup.model.width))
 
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""
-        rows = self._parts.link.ask(ids, scores, self._turn.clock)
+        rows = self.link.ask(ids, scores, self._turn.clock)
         self._sent_as = rows.rows[Table.IN].dtype
         for table, values in rows.rows.items():
             self._of(table).put(ids[table], widen(values))
         return rows.clock
 
-    def deltas(
-        self, prepared: Prepared, base: Rowed, local: Rowed, loss: BlockLoss
-    ) -> tuple[RowDelta, ...]:
+    def deltas(self, tick: Tick, base: Rowed, local: Rowed) -> tuple[RowDelta, ...]:
         """None: what moved stays in the copies until a push is due."""
         if self._plainly:
-            return self._pulled.deltas(prepared, base, local, loss)
-        steps = self._parts.steps(prepared, loss)
-        for table, ids in prepared.planned.rows().items():
+            return super().deltas(tick, base, local)
+        steps = self.steps(tick)
+        for table, ids in tick.planned.rows().items():
             trained = steps.get(table, np.zeros((len(ids), 2)))
             self._period.copies[table].learn(ids, local[table], trained)
         return ()
@@ -346,7 +333,7 @@ class PacedTraining:
         tied = {t: np.zeros(len(a), bool) if alone else a <= 0.5 for t, a in alphas.items()}
         ids = {table: moved[table].ids[tied[table]] for table in tied}
         if any(map(len, ids.values())):
-            for table, centre in self._parts.link.ask(ids, (), self._turn.clock).rows.items():
+            for table, centre in self.link.ask(ids, (), self._turn.clock).rows.items():
                 rows, which = moved[table].rows[tied[table]], tied[table]
                 pull = alphas[table][which][:, None] * (rows - widen(centre))
                 deltas[table][which] = pull
@@ -354,10 +341,3 @@ class PacedTraining:
         else:
             for copies in self._period.copies.values():
                 copies.clear()
-
-
-@TRAININGS.register("paced", NoTraits())
-def at_a_pace(parts: LearnerParts) -> BlockTraining:
-    """Rows are pulled and pushed at the pace of the policy."""
-    paced = PacedTraining(parts)
-    return BlockTraining(paced.train, paced)

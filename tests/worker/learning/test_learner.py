@@ -12,7 +12,7 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import PulledRows, PullRequest
+from embedding.exchange.protocol import PulledRows, PullRequest, Welcome
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
@@ -23,7 +23,7 @@ from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
@@ -409,9 +409,10 @@ def test_after_a_refused_push_a_node_goes_on_from_where_the_server_stands() -> N
     node.learn([topics(0)])
     prepared = node.prepare([topics(1)])
     node.turn.sequence = 7
+    node.training.train(prepared)
     with pytest.raises(RefusedError, match="gap, the server expects 2"):
-        node.push(node.train(prepared))
-    node.restart(1, 1)
+        node.training.push(prepared)
+    node.training.restart(1, 1)
     learnt = node.learn([topics(2)])
     assert learnt.ack.sequence == 2
     assert node.turn.clock == learnt.ack.clock == 2
@@ -440,7 +441,7 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
                 config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
                 calendar=Calendar(WindowUnit.DAY),
             ),
-            start=Start(clock, line.state.ledger.of("n0").accepted, min_count=3),
+            welcome=Welcome(clock, line.state.ledger.of("n0").accepted, min_count=3),
         )
 
     first = process()

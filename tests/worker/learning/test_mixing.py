@@ -78,7 +78,8 @@ def test_without_weights_nothing_is_weighed() -> None:
 def test_a_heavier_source_is_learnt_faster_and_others_as_before() -> None:
     def moved(source: str, weights: dict[str, float]) -> float:
         node = learner(weights)
-        trained = node.train(node.prepare([block(source)]))
+        trained = node.prepare([block(source)])
+        node.training.train(trained)
         delta = next(each for each in trained.deltas if each.table == "out")
         return float(np.linalg.norm(np.asarray(delta.values, np.float32)))
 

@@ -108,7 +108,8 @@ def test_drawn_sentences_are_weighed_measured_and_reported(
     assert planned.weights is not None
     assert len(planned.weights) == len(planned.sentences) - 1
     assert (planned.weights[:10] == 1.0).all()  # the fresh ones
-    node.push(node.train(prepared))
+    node.training.train(prepared)
+    node.training.push(prepared)
     keys, figures = memory.told[-1]
     assert len(keys) == len(figures) > 0
     assert np.isfinite(figures).all()
@@ -197,8 +198,10 @@ def test_what_is_rehearsed_is_counted_nowhere(kind: str, policy: str) -> None:
         before, rows = counted(server), rows_of(server)
         for _ in range(3):
             order = Order(100, 1.0, decay=0.1)
-            told = node.push(node.train(node.prepare((), order=order)))
-            node.flush()
+            told = node.prepare((), order=order)
+            node.training.train(told)
+            node.training.push(told)
+            node.training.flush()
             assert (told.fresh_tokens, told.keys) == (0, ())
             assert told.trained_tokens > 50
         assert counted(server) == before

@@ -14,7 +14,7 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.exchange.protocol import PullRequest, Push
+from embedding.exchange.protocol import PullRequest, Push, Welcome
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, Window, WindowUnit
 from embedding.models.base import Trainer, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
@@ -25,10 +25,10 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.training import MakeTraining, Training
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.hogwild.training import MappedTables, in_place
 
@@ -88,7 +88,7 @@ class World:
         self._stack.callback(client.close)
         welcome = client.hello()
         shared = welcome.shared
-        kind = each_block
+        kind: MakeTraining = Training
         if shared is not None:
             kind = in_place(MappedTables.attach(shared, welcome.dim))
         return Learner(
@@ -101,7 +101,7 @@ class World:
                 config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
                 calendar=Calendar(WindowUnit.DAY),
             ),
-            start=Start(min_count=welcome.min_count, active=active),
+            welcome=Welcome(min_count=welcome.min_count, active=active),
             kind=kind,
         )
 
@@ -184,7 +184,8 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
     make_trainer(world.model).train(
         planned.block, vectors, contexts, learning_rate=prepared.rate, seed=prepared.seed
     )
-    node.push(node.train(prepared))
+    node.training.train(prepared)
+    node.training.push(prepared)
     held = node.link.server.pull(PullRequest(planned.rows(), clock=node.turn.clock))
     n = len(planned.words)
     assert np.allclose(held.rows[Table.IN], vectors[:n], atol=1e-6)
@@ -232,7 +233,7 @@ def tables_after(make: Make, when: When, *, replay: float = 0.0) -> dict[Table, 
     ids = node.link.server.admit(EVERY, many)
     counts = BlockCounts((CountGroup("뉴스", 0, len(ids)),), ids, [], many, np.ones_like(many))
     node.link.server.push(Push(node.setup.node, 1, 0, counts=counts))
-    node.restart(1, 1)
+    node.training.restart(1, 1)
     told: list[object] = []
     blocks = iter([topics(seed, 6)] for seed in range(12))
     Pipeline(node, blocks, told.append, when=lambda: when, in_order=True).run()
@@ -268,7 +269,7 @@ def test_several_nodes_push_shares_of_their_n_gram_deltas(make: Make) -> None:
         world = make(config("fasttext"))
         node = world.learner(curvature=curvature, active=2)
         before = world.table(Table.SUB)
-        node.push(node.train(node.prepare([topics(0)])))
+        node.learn([topics(0)])
         moved[curvature] = world.table(Table.SUB) - before
     busy = np.abs(moved[0.0]).max(axis=1) > 0
     assert busy.any()

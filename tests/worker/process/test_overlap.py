@@ -25,7 +25,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.nodeclock import LearnerSetup
-from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]
@@ -133,7 +133,7 @@ def trained_alone(
         told: list[object] = []
         blocks = iter([block("n0", tick)] for tick in range(TICKS))
         Pipeline(node, blocks, told.append, when=lambda: when, in_order=True).run()
-        assert [type(each) for each in told] == [StepResult] * TICKS
+        assert [type(each) for each in told] == [Tick] * TICKS
         assert server.status()["documents"] == TICKS * 6
         return tables(server), client.said
 
@@ -195,12 +195,12 @@ def test_after_a_refused_push_the_blocks_that_follow_are_learnt(
         learnt: list[str] = []
 
         def told(found: object) -> None:
-            if isinstance(found, StepResult):
+            if isinstance(found, Tick):
                 learnt.append(found.keys[0].split("/")[1])
                 return
             refused.append(found)
             welcome = client.hello()
-            node.restart(welcome.clock, welcome.sequence)
+            node.training.restart(welcome.clock, welcome.sequence)
 
         client.refuse_at = 4
         blocks = iter([block("n0", tick)] for tick in range(TICKS))
@@ -243,7 +243,7 @@ class Nodes:
         client = self.clients[name]
 
         def learnt(found: object) -> None:
-            if not isinstance(found, StepResult):
+            if not isinstance(found, Tick):
                 raise YeoronError(f"refused: {found}")
             self.done[name] += 1
             told(name, self.done[name])

@@ -47,6 +47,10 @@ class Noting:
         self._step("prepare", at)
         return at
 
+    @property
+    def training(self) -> Noting:
+        return self
+
     def train(self, at: int) -> Any:
         return self._step("train", at)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Welcome
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
@@ -19,12 +21,12 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
-from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.lbfgs.batchwork import BatchWork
-from yeoron_lab.paced.paced import at_a_pace
+from yeoron_lab.paced.paced import PacedTraining
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.08)
@@ -118,26 +120,22 @@ class Nodes:
                 config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=2),
                 calendar=Calendar(WindowUnit.DAY),
             ),
-            start=Start.of(welcome),
-            extras=Extras(
-                rounds=BatchWork(
-                    client.session, MODEL, StreamConfig(), f"n{node}", shares=self.shares
-                )
-            ),
-            kind=at_a_pace,
+            welcome=replace(welcome, active=1),
+            rounds=BatchWork(client.session, MODEL, StreamConfig(), f"n{node}", shares=self.shares),
+            kind=PacedTraining,
         )
         self.learners[node] = learner
 
         def learnt(found: object) -> None:
-            assert isinstance(found, StepResult), found
+            assert isinstance(found, Tick), found
             self.keys.extend(found.keys)
-            self.losses[node].append(found.loss_sum / max(found.pairs, 1))
+            self.losses[node].append(found.loss.mean)
             self.ticked(node, len(self.losses[node]))
 
         blocks: Iterator[list[TokenBlock]] = ([block(node, tick)] for tick in range(TICKS))
         Pipeline(learner, blocks, learnt, when=lambda: self.when, in_order=False).run()
-        self.keys.extend(learner.flush())
-        assert not learner.pending
+        self.keys.extend(learner.training.flush())
+        assert not learner.training.pending
 
 
 def check(nodes: Nodes) -> None:
@@ -245,13 +243,13 @@ def test_what_a_refused_push_held_is_given_up_and_the_rest_is_learnt() -> None:
                     config=NodeConfig(replay_ratio=0.0),
                     calendar=Calendar(WindowUnit.DAY),
                 ),
-                start=Start(pace=welcome.pace),
-                kind=at_a_pace,
+                welcome=Welcome(pace=welcome.pace),
+                kind=PacedTraining,
             )
             assert learner.learn([block(0, 0)]).keys == ()
-            assert learner.pending
-            learner.restart(welcome.clock, welcome.sequence)
-            assert not learner.pending
+            assert learner.training.pending
+            learner.training.restart(welcome.clock, welcome.sequence)
+            assert not learner.training.pending
             found = [learner.learn([block(0, tick)]).keys for tick in (1, 2, 3)]
             assert [len(keys) for keys in found] == [0, 0, 3 * DOCUMENTS]
             assert found[2][0] == "0/1/0"

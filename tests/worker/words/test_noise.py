@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
+from embedding.exchange.protocol import Welcome
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.words.lexicon import NodeLexicon, NoiseWords, _repeat
 
 KEPT = ModelConfig(dim=4, sample=0.0)
@@ -44,7 +45,7 @@ def test_a_new_word_is_noise_in_the_block_that_brings_it() -> None:
             config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
             calendar=Calendar(WindowUnit.DAY),
         ),
-        start=Start(min_count=3),
+        welcome=Welcome(min_count=3),
     )
     for _ in range(8):
         node.learn([block(*["물가", "경제"] * 200)])

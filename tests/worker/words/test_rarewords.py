@@ -10,6 +10,7 @@ from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import WordContexts, summed
 from embedding.exchange.protocol import (
     PROTOCOL_VERSION,
+    Welcome,
 )
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
@@ -23,11 +24,11 @@ from embedding.server.words.inferred import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, Start
+from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.words.rarewords import RareWords, RowCounts
 from yeoron_lab.hogwild.training import MappedTables, in_place
-from yeoron_lab.paced.paced import at_a_pace
+from yeoron_lab.paced.paced import PacedTraining
 
 
 def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -287,10 +288,10 @@ class Stream:
                 config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
                 calendar=Calendar(WindowUnit.DAY),
             ),
-            start=Start(
+            welcome=Welcome(
                 pace=pace, min_count=welcome.min_count, rare_mentions=welcome.rare_mentions
             ),
-            kind=at_a_pace if tables is None else in_place(tables),
+            kind=PacedTraining if tables is None else in_place(tables),
         )
         self.rng = np.random.default_rng(2)
         self.mentions = 0
@@ -370,7 +371,7 @@ def test_mentions_that_nodes_keep_for_a_later_push_come_with_it():
     stream.state.configure(sync)
     assert stream.state.machine.policy.pace(stream.state.machine.board).push_every == 3
     stream.begin().mention(12)
-    stream.learner.flush()
+    stream.learner.training.flush()
     told = [push.rare for push in stream.line.pushes if push.rare is not None]
     own = int(stream.state.vocabulary.ids(["새말"])[0])
     assert sum(int(t.mentions[t.ids == own].sum()) for t in told) == stream.mentions
