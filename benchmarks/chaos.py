@@ -46,8 +46,9 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
 from embedding.training.checks import check_options
-from embedding.training.nodes import TRAINING_POOL, Placement, node_name, placed
+from embedding.training.nodes import TRAINING_POOL, node_name, placed
 from embedding.training.request import TrainRequest
+from embedding.training.survey import CorpusSurvey
 from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_bench.results import facts, free_port, keep
@@ -203,7 +204,9 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
         new_home("chaos") as home,
         supervised(write_settings(home, setting, seed), services) as (settings, supervisor),
         dask_client(settings) as client,
-        placed(_request(settings, corpus, setting), settings.server_location) as placement,
+        placed(
+            _request(settings, corpus, setting), settings.server_location, CorpusSurvey()
+        ) as places,
     ):
         killer = Killer(supervisor, setting, seed)
         line = settings.line().model_copy(update={"connect_timeout_s": PATIENCE_S})
@@ -211,7 +214,7 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
             began = time.monotonic()
             futures = [
                 submit_node(client, spec, TRAINING_POOL, settings.paths.nodes)
-                for spec in _specs(settings, corpus, setting, placement)
+                for spec in _specs(settings, corpus, setting, places)
             ]
             total = setting.epochs * sum(1 for _ in _words(corpus))
             plan = killer.plan(kills, total)
@@ -265,7 +268,7 @@ def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest
 
 
 def _specs(
-    settings: Settings, corpus: Path, setting: Setting, placement: Placement
+    settings: Settings, corpus: Path, setting: Setting, places: Sequence[NodeSpec]
 ) -> list[NodeSpec]:
     plain = [
         NodeSpec(
@@ -282,7 +285,16 @@ def _specs(
         )
         for i in range(setting.nodes)
     ]
-    return [placement.put(spec, i) for i, spec in enumerate(plain)]
+    names = ("topology", "ring", "group", "aggregator")
+    found = []
+    for spec, place in zip(plain, places, strict=True):
+        update = {name: getattr(place, name) for name in names}
+        if place.topology.traits.replicas:
+            update["exchange"] = spec.exchange.model_copy(
+                update={"rows": place.exchange.rows, "compression": place.exchange.compression}
+            )
+        found.append(spec.model_copy(update=update))
+    return found
 
 
 def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) -> Snapshot:

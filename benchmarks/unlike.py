@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from embedding.worker.learning.nodeclock import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline
+from embedding.worker.words.lexicon import NodeLexicon
 from yeoron_lab.lbfgs.batch import Result, Task
 from yeoron_lab.lbfgs.batchwork import BatchWork
 from yeoron_lab.lbfgs.objective import Objective
@@ -310,7 +311,7 @@ def held_out_loss(
     ends = np.cumsum([0, *map(len, text.held_out)]).astype(np.int32)
     noise = NoiseTable.build(text.counts, model.noise_exponent)
     pool = noise.draw(max(model.negative, len(ids) // 2), 1).astype(np.int64)
-    planned = plan([CodedText.of_ids(ids, ends)], pool, _Rows(len(text.words)))
+    planned = plan([CodedText.of_ids(ids, ends)], pool, cast(NodeLexicon, _Rows(len(text.words))))
     loss = make_trainer(model).train(
         planned.block,
         vectors[planned.words].copy(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from embedding.evaluation import registry, runs
+from embedding.evaluation import runs
 from embedding.evaluation.gate import better
 
 if TYPE_CHECKING:
@@ -96,18 +96,18 @@ def withdraw_versions(
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
         for version in client.search_model_versions(f"name = '{model_name}'"):
-            if version.tags.get(registry.SNAPSHOT) in ids:
-                client.set_model_version_tag(model_name, version.version, registry.GATE, WITHDRAWN)
+            if version.tags.get(SNAPSHOT) in ids:
+                client.set_model_version_tag(model_name, version.version, GATE, WITHDRAWN)
                 client.set_model_version_tag(
-                    model_name, version.version, f"{registry.GATE}.failed", reason[:4_000]
+                    model_name, version.version, f"{GATE}.failed", reason[:4_000]
                 )
         named: dict[str, str | None] = {}
-        for alias in (registry.NEWEST, registry.BEST):
-            held = registry.holder(client, model_name, alias)
+        for alias in (NEWEST, BEST):
+            held = holder(client, model_name, alias)
             if held is None:
                 named[alias] = None
-            elif held.tags.get(registry.SNAPSHOT) in ids:
-                named[alias] = registry.fall_back(client, model_name, alias, best_by)
+            elif held.tags.get(SNAPSHOT) in ids:
+                named[alias] = fall_back(client, model_name, alias, best_by)
             else:
                 named[alias] = str(held.version)
     return named

@@ -28,8 +28,6 @@ _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
 _FAST = ("contract", "reassoc", "nsz")
 _WIDTHS = (16, 8, 4)
-_LONG = 64
-"""Where many rows pass through one chunk: several registers, so that no addition waits."""
 
 ADDRESS = types.int64
 _FLOAT = types.float32
@@ -239,37 +237,6 @@ def prefetch(typingctx: Any, row: Any, n: Any) -> Emit:
             address = builder.add(row, builder.shl(at, _I64(2)))
             pointer = builder.inttoptr(address, ir.PointerType(ir.IntType(8)))
             builder.call(function, [pointer, _I32(1), _I32(3), _I32(1)])
-        return context.get_dummy_value()
-
-    return signature, emit
-
-
-@instruction
-def weighted(typingctx: Any, scales: Any, rows: Any, k: Any, table: Any, sink: Any, n: Any) -> Emit:
-    """sink += Σ scales[i]·table[rows[i]] over k rows of n float32, C-contiguous.
-
-    scales  address of k float32; rows  address of k int64; table, sink  addresses of float32
-
-    A chunk of the sink stays in registers while all rows are added to it.
-    """
-    signature = types.void(ADDRESS, ADDRESS, types.int64, ADDRESS, ADDRESS, types.int64)
-
-    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        scales, rows, k, table, sink, n = args
-        start: ir.Value = _I64(0)
-        for width in (_LONG, *_WIDTHS, 1):
-            cell = cgutils.alloca_once(builder, _vector(width))
-            with chunks(builder, start, n, width) as (at, end):
-                builder.store(load(builder, sink, at, width), cell)
-                with cgutils.for_range_slice(builder, _I64(0), k, _I64(1), _I64) as (i, _):
-                    scale = _splat(builder, load(builder, scales, i, 1), width)
-                    held = builder.add(rows, builder.shl(i, _I64(3)))
-                    place = builder.load(builder.inttoptr(held, ir.PointerType(_I64)))
-                    row = builder.add(table, builder.shl(builder.mul(place, n), _I64(2)))
-                    part = load(builder, row, at, width)
-                    builder.store(fma(builder, scale, part, builder.load(cell)), cell)
-                store(builder, builder.load(cell), sink, at, width)
-            start = end
         return context.get_dummy_value()
 
     return signature, emit

@@ -9,13 +9,11 @@ between < and > first. Nothing depends on the process or the machine: the hash i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
-from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.records import CodeArray, IntArray
 
 SYLLABLES = (1, 4)
 JAMO = (3, 5)
@@ -65,54 +63,12 @@ def ngrams(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*syllables, *(f"\u0001{gram}" for gram in letters)]))
 
 
-@dataclass(frozen=True)
-class LocalSubwords:
-    """The n-grams of some words as rows behind the words' own rows.
-
-    rows     int32, rows of `vectors`, word after word; n_words and above
-    offsets  int32 [n_words + 1]
-    buckets  int64 [g], bucket of row n_words + i, increasing
-    """
-
-    rows: CodeArray
-    offsets: CodeArray
-    buckets: IntArray
-
-    def means(self, vectors: FloatArray) -> FloatArray:
-        """float32 [n_words, dim]: mean of each word's own row and its n-gram rows."""
-        known = len(self.offsets) - 1
-        sizes = np.diff(self.offsets)
-        owner = np.repeat(np.arange(known), sizes)
-        total = vectors[:known].astype(np.float64)
-        np.add.at(total, owner, vectors[self.rows])
-        means: FloatArray = (total / (1 + sizes)[:, None]).astype(np.float32)
-        return means
-
-
-class Subwords:
-    """Hashes the n-grams of words to buckets 0..buckets-1, which are rows of a table of n-grams."""
-
-    def __init__(self, buckets: int) -> None:
-        if buckets < 1:
-            raise ConfigError(f"{buckets} buckets: at least one is needed to hash n-grams to.")
-        self._buckets = buckets
-
-    def buckets(self, word: str) -> IntArray:
-        """int64, distinct and increasing; empty for a word without n-grams."""
-        grams = (gram.encode("utf-8", "surrogatepass") for gram in ngrams(word))
-        digests = (blake2b(gram, digest_size=8).digest() for gram in grams)
-        found = {int.from_bytes(digest, "little") % self._buckets for digest in digests}
-        return np.asarray(sorted(found), dtype=np.int64)
-
-    def local(self, words: Sequence[str]) -> LocalSubwords:
-        """Rows for the n-grams of a block's words."""
-        found = [self.buckets(word) for word in words]
-        offsets = np.zeros(len(words) + 1, np.int32)
-        offsets[1:] = np.cumsum([len(buckets) for buckets in found])
-        every = np.concatenate(found) if found else np.zeros(0, np.int64)
-        distinct, place = np.unique(every, return_inverse=True)
-        rows = (place + len(words)).astype(np.int32)
-        return LocalSubwords(rows, offsets, distinct)
+def gram_buckets(word: str, buckets: int) -> CodeArray:
+    """int32, distinct, increasing and below `buckets`; empty for a word without n-grams."""
+    grams = (gram.encode("utf-8", "surrogatepass") for gram in ngrams(word))
+    digests = (blake2b(gram, digest_size=8).digest() for gram in grams)
+    found = {int.from_bytes(digest, "little") % buckets for digest in digests}
+    return np.asarray(sorted(found), dtype=np.int32)
 
 
 _GramNames = Callable[[IntArray], Sequence[str]]
@@ -129,7 +85,6 @@ class GramIndex:
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
-        self._hash = Subwords(buckets)
         self._held: dict[int, CodeArray] = {}
 
     def __len__(self) -> int:
@@ -140,7 +95,7 @@ class GramIndex:
         held = self._held
         for row, word in zip(ids.tolist(), words, strict=True):
             if row >= 0 and row not in held:
-                held[row] = self._hashed(word)
+                held[row] = gram_buckets(word, self.buckets)
 
     def of(self, ids: IntArray, names: _GramNames) -> tuple[CodeArray, CodeArray]:
         """(buckets int32 [g], word after word; offsets int32 [n + 1]) of words without -1.
@@ -153,7 +108,7 @@ class GramIndex:
         if missing:
             rows = ids[missing]
             for at, row, word in zip(missing, rows.tolist(), names(rows), strict=True):
-                found[at] = self._held[row] = self._hashed(word)
+                found[at] = self._held[row] = gram_buckets(word, self.buckets)
         known = [each for each in found if each is not None]
         offsets = np.zeros(len(ids) + 1, dtype=np.int32)
         np.cumsum([len(each) for each in known], out=offsets[1:])
@@ -172,6 +127,3 @@ class GramIndex:
 
     def clear(self) -> None:
         self._held = {}
-
-    def _hashed(self, word: str) -> CodeArray:
-        return self._hash.buckets(word).astype(np.int32)

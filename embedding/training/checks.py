@@ -128,16 +128,10 @@ def _check_topology(request: TrainRequest) -> None:
     SUMS_COMPRESSION.check(request.exchange.compression, where)
     mean, why = sync.combine == "mean", "what nodes moved is summed in shares"
     refuse(where, (mean, "combine mean", why, "sum"))
-    if topology.backend == "nccl":
-        _check_gpus(request.nodes)
-
-
-def _check_gpus(nodes: int) -> None:
-    found = gpus()
-    if found < nodes:
+    if topology.backend == "nccl" and (found := gpus()) < request.nodes:
         raise ConfigError(
-            f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; sockets "
-            "or auto is accepted."
+            f"backend nccl: {request.nodes} nodes need a GPU each and this machine has {found}; "
+            "sockets or auto is accepted."
         )
 
 

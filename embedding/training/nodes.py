@@ -8,10 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
+from embedding.exchange.relay import aggregation
+from embedding.exchange.topology import MeetingSpec
+from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
+from embedding.server.grouping import needed_groups
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.training.survey import CorpusSurvey
 from embedding.worker.process.node import run_node
@@ -19,12 +23,6 @@ from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
-from contextlib import ExitStack
-
-from embedding.exchange.relay import aggregation
-from embedding.exchange.topology import MeetingSpec
-from embedding.kernel.devices import gpus
-from embedding.server.grouping import needed_groups
 
 TRAINING_POOL = "train"
 
@@ -34,106 +32,76 @@ def node_name(node: int) -> str:
     return f"{TRAINING_POOL}-node-{node}"
 
 
-class Placement:
-    """What each node is told about where the others are.
-
-    aggregators  the address of each group's, for topology ps
-    servers      the address of each server group's, the leading one first
-    """
-
-    def __init__(
-        self,
-        request: TrainRequest,
-        meeting: MeetingSpec | None = None,
-        aggregators: Sequence[str] = (),
-        servers: Sequence[str] = (),
-    ) -> None:
-        self._request = request
-        self._meeting = meeting
-        self._aggregators = aggregators
-        self.servers = servers
-
-    def put(self, spec: NodeSpec, node: int) -> NodeSpec:
-        """The specification of node 0, 1, … with its place."""
-        topology = self._request.topology
-        placed: dict[str, Any] = {"topology": topology, "ring": self._meeting}
-        if self._aggregators:
-            group = node * len(self._aggregators) // self._request.nodes
-            placed |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
-        if len(self.servers) > 1:
-            groups = len(self.servers)
-            placed["server"] = self.servers[node % groups]
-            if spec.corpus is not None:
-                peers = len(range(node % groups, self._request.nodes, groups))
-                placed["corpus"] = spec.corpus.model_copy(update={"peers": peers})
-        if topology.traits.replicas:
-            # Rows are pulled once, when they are new: nothing is gained by rounding them.
-            whole = {"rows": "float32", "compression": "none"}
-            placed["exchange"] = spec.exchange.model_copy(update=whole)
-        return spec.model_copy(update=placed)
-
-
 @contextmanager
-def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
-    """The meeting places of the nodes, open for the length of a `with` block."""
-    topology = request.topology
+def placed(request: TrainRequest, server: str, survey: CorpusSurvey) -> Iterator[list[NodeSpec]]:
+    """The nodes, each with its share of the corpus and what it is told about where others are.
+
+    Where they meet is open for the length of a `with` block.
+    """
+    topology, nodes = request.topology, request.nodes
+    meeting, aggregators, servers = None, list[str](), [server]
     with ExitStack() as stack:
         if topology.traits.meet is not None:
-            names = tuple(node_name(i) for i in range(request.nodes))
+            names = tuple(node_name(i) for i in range(nodes))
             usable = 0 if request.server.device == "cpu" else gpus()
             meeting = stack.enter_context(topology.traits.meet(topology, names, usable))
-            yield Placement(request, meeting)
         else:
-            aggregators = _aggregators(request, server, stack)
-            servers: Sequence[str] = [server]
+            config, wait_s = request.exchange, topology.peer_timeout_s
+            for i in range(topology.aggregators):
+                running = aggregation().running(server, config, group=f"group-{i}", wait_s=wait_s)
+                aggregators.append(stack.enter_context(running))
             if topology.server_groups > 1:
                 groups = needed_groups("server_groups")
-                servers = stack.enter_context(groups.trained(request, server))
-            yield Placement(request, aggregators=aggregators, servers=servers)
+                servers = list(stack.enter_context(groups.trained(request, server)))
+        yield [_spec(request, survey, i, servers, aggregators, meeting) for i in range(nodes)]
 
 
-def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:
-    config, wait_s = request.exchange, request.topology.peer_timeout_s
-    return [
-        stack.enter_context(
-            aggregation().running(server, config, group=f"group-{i}", wait_s=wait_s)
-        )
-        for i in range(request.topology.aggregators)
-    ]
+def _spec(
+    request: TrainRequest,
+    survey: CorpusSurvey,
+    node: int,
+    servers: Sequence[str],
+    aggregators: Sequence[str],
+    meeting: MeetingSpec | None,
+) -> NodeSpec:
+    """Node 0, 1, …; servers: the address of each server group's, the leading one first."""
+    groups, group = len(servers), node * len(aggregators) // request.nodes
+    peers = len(range(node % groups, request.nodes, groups))
+    exchange = request.exchange
+    if request.topology.traits.replicas:
+        # Rows are pulled once, when they are new: nothing is gained by rounding them.
+        exchange = exchange.model_copy(update={"rows": "float32", "compression": "none"})
+    return NodeSpec(
+        name=node_name(node),
+        server=servers[node % groups],
+        corpus=CorpusShare(
+            path=str(request.corpus.resolve()),
+            index=node,
+            count=request.nodes,
+            peers=peers if groups > 1 else None,
+            epochs=request.epochs,
+            tokens=None if request.tokens is None else max(1, request.tokens // request.nodes),
+            window=request.dated,
+            timezone=request.server.timezone,
+            sources=survey.sources,
+            unit_lines=request.unit_lines,
+            window_characters=survey.characters[node] if survey.characters else (),
+        ),
+        text=request.text,
+        stream=request.stream,
+        model=request.model,
+        node=request.node_config,
+        exchange=exchange,
+        topology=request.topology,
+        ring=meeting,
+        group=f"group-{group}" if aggregators else "",
+        aggregator=aggregators[group] if aggregators else "",
+    )
 
 
 _POLL_SECONDS = 0.05
 _SHOW_SECONDS = 0.5
 _END_SECONDS = 30.0
-
-
-def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> list[NodeSpec]:
-    """The nodes, each with its share of the corpus and what is known of it."""
-    share = None if request.tokens is None else max(1, request.tokens // request.nodes)
-    return [
-        NodeSpec(
-            name=node_name(i),
-            server=location,
-            corpus=CorpusShare(
-                path=str(request.corpus.resolve()),
-                index=i,
-                count=request.nodes,
-                epochs=request.epochs,
-                tokens=share,
-                window=request.dated,
-                timezone=request.server.timezone,
-                sources=survey.sources,
-                unit_lines=request.unit_lines,
-                window_characters=survey.characters[i] if survey.characters else (),
-            ),
-            text=request.text,
-            stream=request.stream,
-            model=request.model,
-            node=request.node_config,
-            exchange=request.exchange,
-        )
-        for i in range(request.nodes)
-    ]
 
 
 class Run:
@@ -146,12 +114,10 @@ class Run:
         self,
         request: TrainRequest,
         server: ParameterServer,
-        placement: Placement,
         specs: Sequence[NodeSpec],
     ) -> None:
         self._request = request
         self._specs = specs
-        self._placement = placement
         self._server = server
         self._stop, self._ended = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
@@ -167,11 +133,16 @@ class Run:
         shown = time.monotonic()
         reader = ProgressReader(self._server, total)
         try:
-            specs = [self._placement.put(spec, i) for i, spec in enumerate(self._specs)]
-            for spec in specs:
-                self._expect(spec)
-            for spec in specs:
-                self._start(spec)
+            for spec in self._specs:
+                # A window waits for every node that reads a part of the corpus, also a late one.
+                if spec.corpus is not None:
+                    sources = {spec.corpus.source: {"pending": 1}}
+                    self._server.state.report(spec.name, {"sources": sources})
+            for spec in self._specs:
+                name = spec.name
+                thread = threading.Thread(target=self._work, args=[spec], name=name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
             while not self._over():
                 self._ended.wait(_POLL_SECONDS)
                 self._stopwatch.look()
@@ -187,16 +158,6 @@ class Run:
             self._end()
         self._stopwatch.look()
         return self._stopwatch.seconds
-
-    def _expect(self, spec: NodeSpec) -> None:
-        """A window waits for every node that reads a part of the corpus, also for a late one."""
-        if spec.corpus is not None:
-            self._server.state.report(spec.name, {"sources": {spec.corpus.source: {"pending": 1}}})
-
-    def _start(self, spec: NodeSpec) -> None:
-        thread = threading.Thread(target=self._work, args=[spec], name=spec.name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
 
     def _work(self, spec: NodeSpec) -> None:
         try:

@@ -8,7 +8,7 @@ import secrets
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -24,11 +24,11 @@ from embedding.server.figures.reports import total
 from embedding.server.parts import SERVER_PARTS
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
-from embedding.training.nodes import Run, node_specs, placed
+from embedding.training.nodes import Run, placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
 from embedding.training.resume import TrainingResume
 from embedding.training.survey import CorpusSurvey
-from embedding.training.vocabulary import Counted, CountingThread
+from embedding.training.vocabulary import CountingThread
 from embedding.worker.lifetime import peak_memory
 
 HALF_LIFE_TOKENS = 50_000_000.0
@@ -40,41 +40,42 @@ def train(
     store: Path,
     progress: Progress,
     resume: TrainingResume | None,
-    count: CountingThread | Counted | None,
+    count: CountingThread | int | None,
     survey: CorpusSurvey,
 ) -> TrainResult:
     """Start the server and the nodes, have the words counted, and see the nodes through.
 
+    count   of the corpus' words, under way; tokens of an epoch where an interrupted training has
+            counted them: the server has its words; None: the vocabulary grows
     survey  what is known of the corpus
     """
     with (
         _closed(request) as request,
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
         _server(request, store, resume, Path(rows)) as server,
-        placed(request, server.location) as placement,
+        placed(request, server.location, survey) as specs,
     ):
         total = None
         if count is not None:
-            total = count.admit(server) * request.epochs
+            tokens = count if isinstance(count, int) else count.admit(server)
+            total = tokens * request.epochs
             if resume is not None and resume.total is None:
-                _checkpoint(server)
-                resume.counted(total // request.epochs)
-        _refresh(placement.servers, request)
+                failed = None if server.recovery is None else server.recovery.request(wait=True)
+                if failed is not None:
+                    raise PlatformError(f"state_dir: {failed}.")
+                resume.counted(tokens)
+        # Each group becomes what the leader is now: its words, and how often they were read.
+        for follower in dict.fromkeys(spec.server for spec in specs):
+            if follower != server.location:
+                with ParameterClient(follower, node="training", config=request.exchange) as client:
+                    client.checkpoint(wait=True)
         before = server.state.meters.tokens
-        specs = node_specs(request, server.location, survey)
-        seconds = Run(request, server, placement, specs).finish(total, progress)
+        seconds = Run(request, server, specs).finish(total, progress)
         # A goodbye may not have come through: nothing that was pushed is missing in a window.
         server.state.flush()
         server.groups.catch_up()
         _cut(request, server)
         return _result(server, request.corpus.name, seconds, before)
-
-
-def _refresh(servers: Sequence[str], request: TrainRequest) -> None:
-    """Have each group become what the leader is now: its words, and how often they were read."""
-    for location in servers[1:]:
-        with ParameterClient(location, node="training", config=request.exchange) as client:
-            client.checkpoint(wait=True)
 
 
 @contextmanager
@@ -135,13 +136,6 @@ def _server(
         server.stop()
 
 
-def _checkpoint(server: ParameterServer) -> None:
-    """Have what is there now on the disk."""
-    failed = None if server.recovery is None else server.recovery.request(wait=True)
-    if failed is not None:
-        raise PlatformError(f"state_dir: {failed}.")
-
-
 def _cut(request: TrainRequest, server: ParameterServer) -> None:
     """Cut what is not cut yet: every window of a dated corpus, or all of it as one.
 
@@ -188,7 +182,11 @@ def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -
         + total(status["groups"], "node_bytes_out"),
         bytes_per_entry=status["bytes"]["pushed_per_entry"],
         bytes_by_part=meters.parts.describe(),
-        peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
+        peak_memory={
+            "train": peak_memory(),
+            **{f"shard-{at}": peak_memory(pid) for at, pid in enumerate(server.shard_pids)},
+            **_peaks(reports),
+        },
         nodes=reports,
         transports=status["topology"],
         snapshots=server.snapshotter.refs(),
@@ -206,11 +204,6 @@ def _sync(status: dict[str, Any], staleness: Counter[int]) -> dict[str, Any]:
     pushes = sum(staleness.values())
     mean = sum(behind * n for behind, n in staleness.items()) / pushes if pushes else 0.0
     return {**{name: status[name] for name in (*_KEPT, *SERVER_PARTS)}, "staleness": mean}
-
-
-def _shard_peaks(server: ParameterServer) -> dict[str, int]:
-    """Peak bytes of the processes that hold the rows."""
-    return {f"shard-{at}": peak_memory(pid) for at, pid in enumerate(server.shard_pids)}
 
 
 _PEAKS = {"reader": "reader_peak_memory_bytes", "gradient": "peak_memory_bytes"}

@@ -196,28 +196,16 @@ class CountingThread:
             yield item
 
 
-class Counted:
-    """A counting pass that an interrupted training has made: the server has its words."""
-
-    def __init__(self, tokens: int) -> None:
-        self._tokens = tokens
-
-    def admit(self, server: ParameterServer) -> int:
-        """How many tokens an epoch learns."""
-        del server
-        return self._tokens
-
-
 @contextmanager
 def counting(
     request: TrainRequest, counted: int | None = None
-) -> Iterator[CountingThread | Counted | None]:
+) -> Iterator[CountingThread | int | None]:
     """A counting pass under way, None where the vocabulary grows.
 
     counted  tokens of an epoch, when an interrupted training has counted them
     """
     if not request.counts_first or counted is not None:
-        yield None if counted is None else Counted(counted)
+        yield counted
         return
     with ThreadPoolExecutor(1, thread_name_prefix="counting") as pool:
         pass_ = CountingThread(request, pool)

@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -27,13 +26,13 @@ def end_with_parent() -> None:
     long as this process.
     """
     asker = multiprocessing.parent_process()
-    if asker is not None:
-        threading.Thread(target=_follow, args=(asker.join,), name="parent", daemon=True).start()
 
+    def follow() -> None:
+        if asker is not None:
+            asker.join()
+            os.kill(os.getpid(), signal.SIGTERM)
 
-def _follow(ended: Callable[[], None]) -> None:
-    ended()
-    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=follow, name="parent", daemon=True).start()
 
 
 def end_process(process: BaseProcess, within_s: float) -> None:

@@ -12,7 +12,7 @@ import torch
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.subwords import Subwords
+from localgrams import local_grams
 
 
 @dataclass
@@ -45,7 +45,8 @@ def make_bench() -> Callable[..., Bench]:
         random = np.random.default_rng(7)
         tokens = np.array([word for one in sentences for word in one], np.int32)
         ends = np.cumsum([0, *(len(one) for one in sentences)]).astype(np.int32)
-        grams = Subwords(500).local([f"여론{i}말" if i % 2 else f"word{i}" for i in range(words)])
+        names = [f"여론{i}말" if i % 2 else f"word{i}" for i in range(words)]
+        grams = local_grams(names, 500)
         subword = config.traits.has_subwords
         block = LocalBlock(
             tokens=tokens,

@@ -11,7 +11,7 @@ from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import NoiseTable
-from embedding.models.subwords import Subwords
+from localgrams import local_grams
 from yeoron_lab.counts.sppmi import CountModel
 
 TOPIC = 10
@@ -49,7 +49,7 @@ def test_topics_separate_and_the_loss_falls(model: str, optimiser: Optimiser) ->
     extra: dict[str, Any] = {}
     if model == "fasttext":
         words = [f"{'가나다라마바사아자차'[i % 10]}{'꽃별'[i // 10]}" for i in range(rows)]
-        grams = Subwords(1000).local(words)
+        grams = local_grams(words, 1000)
         extra = {
             "subwords": grams.rows,
             "subword_offsets": grams.offsets,

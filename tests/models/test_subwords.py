@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.errors import InputError
 from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.subwords import Subwords, is_korean, jamo, ngrams
+from embedding.models.subwords import gram_buckets, is_korean, jamo, ngrams
 
 
 def test_korean_words_give_syllables_and_jamo() -> None:
@@ -32,7 +32,7 @@ def test_other_words_give_three_to_six_letters() -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_has_stable_buckets_within_bounds(word: str) -> None:
-    one, two = Subwords(97).buckets(word), Subwords(97).buckets(word)
+    one, two = gram_buckets(word, 97), gram_buckets(word, 97)
     assert np.array_equal(one, two)
     assert np.all(np.diff(one) > 0)
     assert not len(one) or 0 <= one[0] <= one[-1] < 97
@@ -40,38 +40,19 @@ def test_any_text_has_stable_buckets_within_bounds(word: str) -> None:
 
 def test_hashes_do_not_move_between_versions() -> None:
     # Snapshots hold rows by bucket: another hash would give every n-gram another row.
-    assert Subwords(200_000).buckets("코로나").tolist()[:3] == [7587, 8709, 14250]
+    assert gram_buckets("코로나", 200_000).tolist()[:3] == [7587, 8709, 14250]
 
 
 def test_a_new_word_starts_near_the_words_it_is_made_of() -> None:
     table = np.random.default_rng(0).standard_normal((5000, 300)).astype(np.float32)
-    subwords = Subwords(5000)
 
     def cosine(a: str, b: str) -> float:
-        x, y = (table[subwords.buckets(word)].mean(axis=0) for word in (a, b))
+        x, y = (table[gram_buckets(word, 5000)].mean(axis=0) for word in (a, b))
         return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
 
     assert cosine("코로나바이러스", "코로나") > 0.3
     assert abs(cosine("코로나바이러스", "부동산")) < 0.3
-    assert not len(subwords.buckets(""))
-
-
-def test_local_rows_lie_behind_the_words() -> None:
-    words = ["여론", "cat", "여론"]
-    local = Subwords(1000).local(words)
-    assert local.rows.min() == 3
-    assert local.rows.max() == 2 + len(local.buckets)
-    first, third = (local.rows[local.offsets[i] : local.offsets[i + 1]] for i in (0, 2))
-    assert np.array_equal(first, third)
-    vectors = np.random.default_rng(1).standard_normal((3 + len(local.buckets), 4)).astype("f4")
-    wanted = np.mean([vectors[0], *vectors[first]], axis=0)
-    assert np.allclose(local.means(vectors)[0], wanted, atol=1e-6)
-    assert Subwords(10).local([]).offsets.tolist() == [0]
-
-
-def test_no_bucket_is_refused() -> None:
-    with pytest.raises(ConfigError, match="0 buckets"):
-        Subwords(0)
+    assert not len(gram_buckets("", 5000))
 
 
 @pytest.mark.parametrize(

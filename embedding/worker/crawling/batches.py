@@ -107,10 +107,26 @@ class InFlightDocuments:
 
 
 class BlockSink(Protocol):
-    """What takes token blocks."""
+    """Where token blocks go: the queue of a node, or whatever a dry run counts with."""
 
     def put(self, block: TokenBlock, timeout: float | None = None) -> None:
         """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
+
+    def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
+        """Keys of documents that need not be fetched again."""
+
+    def send_report(self, report: dict[str, object]) -> None:
+        """Take the crawler's figures."""
+
+    def latest_report(self) -> dict[str, Any] | None:
+        """`offset`: documents learnt in earlier incarnations of the node, as `unacknowledged.py`
+        writes them; `durable`: how many of the keys acknowledged so far are done. None: nothing is
+        known yet.
+        """
+
+    @property
+    def alive(self) -> bool:
+        """Whether anybody is there."""
 
 
 class BackgroundTasks:

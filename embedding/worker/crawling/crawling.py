@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
@@ -41,33 +40,13 @@ _AGAIN_SECONDS = 0.5
 """Seconds between two looks for text that is to be read again."""
 
 
-class Sink(BlockSink, Protocol):
-    """Where token blocks go: the queue of a node, or whatever a dry run counts with."""
-
-    def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
-        """Keys of documents that need not be fetched again."""
-
-    def send_report(self, report: dict[str, object]) -> None:
-        """Take the crawler's figures."""
-
-    def latest_report(self) -> dict[str, Any] | None:
-        """`offset`: documents learnt in earlier incarnations of the node, as `unacknowledged.py`
-        writes them; `durable`: how many of the keys acknowledged so far are done. None: nothing is
-        known yet.
-        """
-
-    @property
-    def alive(self) -> bool:
-        """Whether anybody is there."""
-
-
 class CrawlProcess:
     """Joins crawler, text processes and queue in one asyncio loop."""
 
     def __init__(
         self,
         spec: NodeSpec,
-        queue: Sink,
+        queue: BlockSink,
         stop: threading.Event,
         frontier: Frontier,
         traces: Traces = NO_TRACES,

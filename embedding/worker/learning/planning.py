@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.base import LocalBlock
 from embedding.models.jit import kernel
+from embedding.worker.words.lexicon import NodeLexicon
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,6 @@ class BlockPlan:
         return found | {Table.SUB: self.grams} if len(self.grams) else found
 
 
-class IdOrder(Protocol):
-    """Ids in an order of their own; a lexicon is one."""
-
-    @property
-    def ids(self) -> IntArray:
-        """int64 [v], increasing."""
-
-    def places(self, ids: IntArray) -> IntArray:
-        """Where known ids lie in `ids`."""
-
-
 @kernel()
 def _name(places: Any, local: Any, found: Any, start: int) -> int:
     """Give each place that has none the next local row; -1 is passed over. Returns the next."""
@@ -113,7 +103,7 @@ def _spell(table: Any, codes: Any, out: Any) -> None:
 def plan(
     parts: Sequence[CodedText],
     pool: IntArray,
-    lexicon: IdOrder,
+    lexicon: NodeLexicon,
     keep: Callable[[IntArray], FloatArray] | None = None,
 ) -> BlockPlan:
     """Plan a block, in time proportional to its length and the lexicon's.
@@ -165,7 +155,7 @@ def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, Int
     return out, found[:rows]
 
 
-def _places(lexicon: IdOrder, ids: IntArray) -> IntArray:
+def _places(lexicon: NodeLexicon, ids: IntArray) -> IntArray:
     known = ids >= 0
     if known.all():
         return lexicon.places(ids)

@@ -18,6 +18,7 @@ from embedding.stream.ring import Sample, of_sentences
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import BlockPlan, CodedText
+from embedding.worker.words.latewords import LateWords
 
 _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
 INITIAL_TOKENS = 250_000.0
@@ -37,66 +38,6 @@ def replay_ratio(config: NodeConfig, learnt: float) -> float:
         return 0.0
     initial = config.initial_replay_ratio * INITIAL_TOKENS / max(learnt, INITIAL_TOKENS)
     return max(config.replay_ratio, initial)
-
-
-_MOST = 250_000
-"""Words without a row that are remembered; the half that came first goes when there are more."""
-NO_ROW = -1
-"""The id of a word without a row."""
-
-
-class LateWords:
-    """Codes -2, -3, … of words without a row. Not thread-safe.
-
-    A replay memory holds row ids. A word that has none yet would be missing from all that is
-    rehearsed of its first texts, and with it the contexts of its neighbours. So it is remembered
-    by a code, and the code is read as its row once it has one.
-    """
-
-    def __init__(self, most: int = _MOST) -> None:
-        self._codes: dict[str, int] = {}
-        self._rows: IntArray = np.full(most, NO_ROW, dtype=np.int64)
-        self._first = self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def coded(self, block: TokenBlock, part: CodedText) -> IntArray:
-        """int64 [n]: the row id of each token of a block, or the code of its word."""
-        table = part.table.copy()
-        for at, word in enumerate(block.words):
-            if table[at] < 0:
-                table[at] = -2 - self._code(word)
-            elif word in self._codes:
-                self._rows[self._codes.pop(word) - self._first] = table[at]
-        ids: IntArray = table[part.codes]
-        return ids
-
-    def rows(self, ids: IntArray) -> IntArray:
-        """The same ids int64 [n], rows in place of codes, NO_ROW for words without one still."""
-        late = ids < NO_ROW
-        if not late.any():
-            return ids
-        places = -2 - ids[late] - self._first
-        found = ids.copy()
-        found[late] = np.where(places >= 0, self._rows[np.maximum(places, 0)], NO_ROW)
-        return found
-
-    def _code(self, word: str) -> int:
-        if word in self._codes:
-            return self._codes[word]
-        if self._next - self._first == len(self._rows):
-            self._drop(len(self._rows) // 2 + 1)
-        self._codes[word] = self._next
-        self._next += 1
-        return self._next - 1
-
-    def _drop(self, n: int) -> None:
-        self._first += n
-        self._codes = {word: code for word, code in self._codes.items() if code >= self._first}
-        kept = self._rows[n:].copy()
-        self._rows[:] = NO_ROW
-        self._rows[: len(kept)] = kept
 
 
 @dataclass(frozen=True)
@@ -166,7 +107,9 @@ class Rehearsal:
             sample = self._sample(tokens)
             for block, part in zip(blocks, fresh, strict=True):
                 first = of_sentences(block.priority, block.documents)
-                keys = self._memory.add(self._late.coded(block, part), part.sentences, first)
+                keys = self._memory.add(
+                    self._late.coded(block.words, part.table)[part.codes], part.sentences, first
+                )
                 known = keys[keys >= 0]
                 if self._since < 0 and len(known):
                     self._since = int(known[0])

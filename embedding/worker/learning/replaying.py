@@ -9,9 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from embedding.exchange.pace import Pace
-from embedding.exchange.protocol import (
-    PulledRows,
-)
+from embedding.exchange.protocol import PulledRows
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss
@@ -26,32 +24,13 @@ from embedding.worker.learning.rehearsal import Rehearsal, Rehearsed, replay_rat
 from embedding.worker.learning.wordtables import WordTables
 
 
-class Remembers(Protocol):
-    """A node's past, as far as a round needs it."""
-
-    @property
-    def pace(self) -> Pace:
-        """Of the policy."""
-
-    @property
-    def learning_rate(self) -> float:
-        """Of the last block."""
-
-    @property
-    def rehearsal(self) -> Rehearsal | None:
-        """What it remembers."""
-
-    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
-        """Remembered text with noise words of its own."""
-
-
 class NodeRounds(Protocol):
     """A node's part in rounds of all nodes; used by the thread that pulls."""
 
     def memory(self) -> ReplayMemory:
         """For a node that replays nothing otherwise."""
 
-    def pulled(self, pull: Callable[[], PulledRows], past: Remembers) -> tuple[PulledRows, float]:
+    def pulled(self, pull: Callable[[], PulledRows], past: Replaying) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
 
 
@@ -93,9 +72,6 @@ class Replaying:
     @property
     def pace(self) -> Pace:
         return self._turn.pace
-
-    def begin(self, learning_rate: float) -> None:
-        self.learning_rate = learning_rate
 
     def fresh(
         self, blocks: Sequence[TokenBlock], parts: list[CodedText], seed: int

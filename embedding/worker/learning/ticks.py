@@ -150,9 +150,13 @@ def progress(
     That is the mean over the tick's tokens, of a window each in that of its own text: a corpus
     that is learnt in one tick is learnt at the mean rate.
     """
+    tokens = sum(block.n_tokens for block in blocks)
     if schedule is not LearningRateSchedule.WINDOW:
-        return _middle(blocks)
-    if not (tokens := sum(block.n_tokens for block in blocks)):
+        # In the middle of the tick; at its end where no offset is known. As many tokens as were
+        # read before it make up as much of what is done with it.
+        done, read = reading(blocks), max((Offset.of(b.offset).tokens for b in blocks), default=0)
+        return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
+    if not tokens:
         return 0.0
     passed = 0.0
     for block in blocks:
@@ -186,17 +190,6 @@ def pacing(
             rates = first + (last - first) * shares
             each.append(np.repeat(rates / whole, np.diff(block.documents)))
     return np.concatenate(each).astype(np.float32)
-
-
-def _middle(blocks: Sequence[TokenBlock]) -> float:
-    """How much of the reading is done in the middle of a tick; at its end where no offset is known.
-
-    As many tokens as were read before the tick make up as much of what is done with it.
-    """
-    done = reading(blocks)
-    read = max((Offset.of(block.offset).tokens for block in blocks), default=0)
-    tokens = sum(block.n_tokens for block in blocks)
-    return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
 
 
 def _passed(block: TokenBlock, calendar: Calendar) -> TimeArray:

@@ -130,7 +130,7 @@ class Training:
 
         Raises YeoronError when the loss is not finite or explodes.
         """
-        self.past.begin(tick.rate)
+        self.past.learning_rate = tick.rate
         self.remember(tick)
         planned, base = tick.planned, self.copies(tick)
         n_words = len(planned.words)

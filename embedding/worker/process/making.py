@@ -7,7 +7,6 @@ import threading
 from dataclasses import replace
 
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay, aggregation
 from embedding.exchange.rowpath import DirectRows, MakePath
@@ -36,27 +35,18 @@ from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.lookahead import LookAhead
 
 
-def connect(
-    location: str,
-    *,
-    node: str,
-    config: ExchangeConfig,
-    config_digest: str = "",
-    stop: threading.Event | None = None,
-    incarnation: str = "",
-    relay: Relay | None = None,
-) -> ParameterClient:
+def connect(spec: NodeSpec, stop: threading.Event) -> ParameterClient:
     """A client that has greeted the server, whose rows go where the server says that they lie."""
 
     def greeted(path: MakePath) -> tuple[ParameterClient, Welcome]:
         client = ParameterClient(
-            location,
-            node=node,
-            config=config,
-            config_digest=config_digest,
+            spec.server,
+            node=spec.name,
+            config=spec.exchange,
+            config_digest=spec.model.digest(),
             stop=stop,
-            incarnation=incarnation,
-            relay=relay,
+            incarnation=spec.incarnation,
+            relay=_relay(spec),
             path=path,
         )
         try:
@@ -74,7 +64,7 @@ def connect(
     return greeted(sharding().path(welcome.split))[0]
 
 
-def relay_of(spec: NodeSpec) -> Relay | None:
+def _relay(spec: NodeSpec) -> Relay | None:
     """The node's line to the aggregator of its group; None where it pushes by itself."""
     if spec.ring is not None or not spec.aggregator:
         return None

@@ -59,7 +59,14 @@ class ContributorCollector:
         who = contributors(block.voices, block.source, self._unknown)
         whose = [voice.tobytes() for voice in who]
         for document, code in zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True):
-            self._add(block.words[code], whose[document], source)
+            word = block.words[code]
+            heard = self._heard.get(word)
+            if heard is None:
+                heard = _Collected(set(), set())
+                self._heard.put(word, heard)
+            for held, whom, most in zip(heard, (whose[document], source), self._most, strict=True):
+                if len(held) < most:
+                    held.add(contributor_id(self._key, word, whom))
 
     def contributors(self, words: Sequence[str]) -> Contributors:
         """What was heard of `words`."""
@@ -73,12 +80,3 @@ class ContributorCollector:
             if heard is not None:
                 heard.authors.clear()
                 heard.sources.clear()
-
-    def _add(self, word: str, author: bytes, source: bytes) -> None:
-        heard = self._heard.get(word)
-        if heard is None:
-            heard = _Collected(set(), set())
-            self._heard.put(word, heard)
-        for held, whom, most in zip(heard, (author, source), self._most, strict=True):
-            if len(held) < most:
-                held.add(contributor_id(self._key, word, whom))

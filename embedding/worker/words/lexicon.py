@@ -149,7 +149,8 @@ class NodeLexicon:
         counted = np.fromiter(
             (read[word] + coming(word) for word in offered), np.int64, count=len(offered)
         )
-        given = np.asarray(self._ask(server, offered, counted), dtype=np.int64)
+        who = None if self._listener is None else self._listener.contributors(offered)
+        given = np.asarray(server.admit(offered, counted, who), dtype=np.int64)
         fresh = {word: row for word, row in zip(offered, given.tolist(), strict=True) if row >= 0}
         if not fresh:
             return
@@ -162,11 +163,6 @@ class NodeLexicon:
         for block, table in zip(blocks, tables, strict=True):
             for at in np.flatnonzero(table < 0).tolist():
                 table[at] = fresh.get(block.words[at], -1)
-
-    def _ask(self, server: Words, words: list[str], counts: IntArray) -> IntArray:
-        if self._listener is None:
-            return server.admit(words, counts)
-        return server.admit(words, counts, self._listener.contributors(words))
 
     def _worth(self, read: dict[str, int], least: float) -> list[str]:
         """The words that were read often enough to be offered."""

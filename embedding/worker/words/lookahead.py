@@ -94,9 +94,6 @@ class LookAhead:
                 if not has_row:
                     unknown[word] += count
         tokens = sum(block.n_tokens for block in blocks)
-        return _Held(blocks, self._window(blocks), dict(unknown), tokens)
-
-    def _window(self, blocks: _BlocksAhead) -> int:
-        """That of a tick's first document: no tick of a dated corpus holds those of two."""
+        # No tick of a dated corpus holds documents of two windows.
         first = next((block.published[0] for block in blocks if len(block.published)), 0.0)
-        return self._calendar.start(float(first))
+        return _Held(blocks, self._calendar.start(float(first)), dict(unknown), tokens)

@@ -151,9 +151,13 @@ class RareWords:
         )
 
     def learn_all(self, sightings: Sequence[RareContexts]) -> WordContexts | None:
-        """What all blocks of a tick say (see `learn`)."""
-        parts = [self.learn(seen) for seen in sightings]
-        return summed([part for part in (*parts, self._known_examples()) if part is not None])
+        """What all blocks of a tick say (see `learn`), and the known words of the last blocks when
+        these are enough to be worth their bytes."""
+        parts = [part for seen in sightings if (part := self.learn(seen)) is not None]
+        if len(self._examples) >= LEAST_EXAMPLES:
+            examples, self._examples = summed(self._examples), []
+            parts += [] if examples is None else [examples]
+        return summed(parts)
 
     def learn(self, seen: RareContexts) -> WordContexts | None:
         """What a block says of young words with a row, with what was held of them until now.
@@ -174,10 +178,3 @@ class RareWords:
         held = WordContexts.of_bags(seen.ids[before], self._held.of(names))
         self._held.forget(names)
         return summed([contexts, held])
-
-    def _known_examples(self) -> WordContexts | None:
-        """The known words of the last blocks, when these are enough to be worth their bytes."""
-        if len(self._examples) < LEAST_EXAMPLES:
-            return None
-        examples, self._examples = self._examples, []
-        return summed(examples)

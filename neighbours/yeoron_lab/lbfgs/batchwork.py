@@ -21,7 +21,7 @@ from embedding.models.config import ModelConfig
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.learning.planning import BlockPlan
-from embedding.worker.learning.replaying import NODE_ROUNDS, Remembers
+from embedding.worker.learning.replaying import NODE_ROUNDS, Replaying
 from embedding.worker.learning.ticks import hash_seed
 from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task, ready, work
 from yeoron_lab.lbfgs.objective import Objective
@@ -49,7 +49,7 @@ class BatchWork:
     def memory(self) -> ReplayMemory:
         return make_replay(self.stream, self.model.seed)
 
-    def pulled(self, pull: Callable[[], PulledRows], past: Remembers) -> tuple[PulledRows, float]:
+    def pulled(self, pull: Callable[[], PulledRows], past: Replaying) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
         began = last = time.monotonic()
         while True:
@@ -59,7 +59,7 @@ class BatchWork:
                 self.take_part(past)
                 last = time.monotonic()
 
-    def take_part(self, past: Remembers) -> None:
+    def take_part(self, past: Replaying) -> None:
         """Until the round is over; UnavailableError when told to stop meanwhile."""
         kept: dict[tuple[str, int], Objective] = {}
         if self.model.traits.minibatches:
@@ -75,7 +75,7 @@ class BatchWork:
             result = self._compute(Task.read(answer), kept) if what == "compute" else None
         raise UnavailableError(f"{self.node}: told to stop in a round of L-BFGS.")
 
-    def _recall(self, past: Remembers) -> Iterator[tuple[BlockPlan, int]]:
+    def _recall(self, past: Replaying) -> Iterator[tuple[BlockPlan, int]]:
         """What the node gives to a batch, portion by portion, each with a seed."""
         if past.rehearsal is None:
             return

@@ -16,7 +16,8 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.devices import to_host
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs, Table, Window
-from embedding.models.subwords import GramIndex, Subwords
+from embedding.models import subwords
+from embedding.models.subwords import GramIndex, gram_buckets
 from embedding.server.config import ServerConfig
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.devices import pick_device
@@ -177,7 +178,7 @@ def composed(server: ParameterServer, ids: np.ndarray) -> np.ndarray:
     with server.state.lock:
         slots = server.state.vocabulary.slots(ids, "test")
         own = server.state.tables.read(Table.IN, slots)
-    hashed = [Subwords(BUCKETS).buckets(word) for word in WORDS]
+    hashed = [gram_buckets(word, BUCKETS) for word in WORDS]
     return np.array(
         [
             np.vstack([row, *sub[buckets]]).mean(axis=0)
@@ -246,20 +247,19 @@ def test_glove_shows_its_vectors_without_the_bias(tmp_path, connect):
 
 def test_a_word_is_hashed_once(monkeypatch):
     hashed: list[str] = []
-    plain = Subwords.buckets
 
-    def buckets(self: Subwords, word: str) -> np.ndarray:
+    def buckets(word: str, most: int) -> np.ndarray:
         hashed.append(word)
-        return plain(self, word)
+        return gram_buckets(word, most)
 
-    monkeypatch.setattr(Subwords, "buckets", buckets)
+    monkeypatch.setattr(subwords, "gram_buckets", buckets)
     index = GramIndex(BUCKETS)
     index.note(ints(4, -1, 5), ["말", "모름", "글"])
     for _ in range(3):
         flat, offsets = index.of(ints(5, 4, 9), lambda rows: [f"새{n}" for n in rows])
     assert hashed == ["말", "글", "새9"]
-    assert flat[: offsets[1]].tolist() == plain(Subwords(BUCKETS), "글").tolist()
-    assert flat[offsets[2] :].tolist() == plain(Subwords(BUCKETS), "새9").tolist()
+    assert flat[: offsets[1]].tolist() == gram_buckets("글", BUCKETS).tolist()
+    assert flat[offsets[2] :].tolist() == gram_buckets("새9", BUCKETS).tolist()
 
 
 def test_the_index_is_bounded_by_the_words_that_are_there():

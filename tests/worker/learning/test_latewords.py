@@ -10,7 +10,8 @@ from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import CodedText
-from embedding.worker.learning.rehearsal import NO_ROW, LateWords, Rehearsal
+from embedding.worker.learning.rehearsal import Rehearsal
+from embedding.worker.words.latewords import NO_ROW, LateWords
 
 WORDS = "abcdefghij"
 
@@ -22,11 +23,16 @@ def part(text: str, rows: dict[str, int]) -> tuple[TokenBlock, CodedText]:
     return block, CodedText(table, block.codes, block.sentences)
 
 
+def coded(late: LateWords, text: str, rows: dict[str, int]) -> np.ndarray:
+    block, known = part(text, rows)
+    return late.coded(block.words, known.table)[known.codes]
+
+
 def test_a_word_is_read_as_its_row_from_then_on():
     late = LateWords()
-    first = late.coded(*part("abca", {"b": 7}))
+    first = coded(late, "abca", {"b": 7})
     assert late.rows(first).tolist() == [NO_ROW, 7, NO_ROW, NO_ROW]
-    again = late.coded(*part("ab", {"a": 3, "b": 7}))
+    again = coded(late, "ab", {"a": 3, "b": 7})
     assert again.tolist() == [3, 7]
     assert late.rows(first).tolist() == [3, 7, NO_ROW, 3]
     assert len(late) == 1, "only c has no row still"
@@ -34,10 +40,10 @@ def test_a_word_is_read_as_its_row_from_then_on():
 
 def test_a_word_that_lost_its_row_gets_another():
     late = LateWords()
-    first = late.coded(*part("a", {}))
-    late.coded(*part("a", {"a": 1}))
-    second = late.coded(*part("a", {}))
-    late.coded(*part("a", {"a": 9}))
+    first = coded(late, "a", {})
+    coded(late, "a", {"a": 1})
+    second = coded(late, "a", {})
+    coded(late, "a", {"a": 9})
     assert late.rows(np.concatenate([first, second])).tolist() == [1, 9]
 
 
@@ -50,7 +56,7 @@ def test_rows_are_right_or_unknown_however_few_are_remembered(steps, most):
     late, rows, texts = LateWords(most), {}, []
     for text, known in steps:
         rows |= {word: at for at, word in enumerate(WORDS) if at < known}
-        texts.append((text, late.coded(*part(text, rows))))
+        texts.append((text, coded(late, text, rows)))
         assert len(late) <= most
         for before, ids in texts:
             for word, row in zip(before, late.rows(ids).tolist(), strict=True):

@@ -18,7 +18,7 @@ from embedding.exchange.protocol import PullRequest, Push, Welcome
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, Window, WindowUnit
 from embedding.models.base import Trainer, make_trainer
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.subwords import Subwords
+from embedding.models.subwords import gram_buckets
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.snapshot import Snapshot
@@ -168,7 +168,7 @@ def test_training_moves_the_n_gram_rows_of_its_words_and_no_others(
     for seed in range(3):
         node.learn([topics(seed)])
     moved = np.flatnonzero((world.table(Table.SUB) != before).any(axis=1))
-    hashed = [Subwords(BUCKETS).buckets(word) for word in EVERY]
+    hashed = [gram_buckets(word, BUCKETS) for word in EVERY]
     assert moved.tolist() == np.unique(np.concatenate(hashed)).tolist()
 
 
@@ -222,7 +222,7 @@ def test_a_new_word_pulls_the_n_gram_rows_that_others_trained(make: Make) -> Non
     prepared = node.prepare([block([["감염병원균"], ["감염병원균"]], "rare")])
     assert prepared.rows is not None
     assert np.array_equal(prepared.rows.rows[Table.SUB], before[prepared.planned.grams])
-    assert set(prepared.planned.grams) == set(Subwords(BUCKETS).buckets("감염병원균"))
+    assert set(prepared.planned.grams) == set(gram_buckets("감염병원균", BUCKETS))
 
 
 def tables_after(make: Make, when: When, *, replay: float = 0.0) -> dict[Table, FloatArray]:
@@ -284,7 +284,7 @@ def test_replayed_words_keep_their_n_grams_after_the_vocabulary_was_read_anew(ma
     only = block([["축구", "축구", "경기장", "경기장"]] * 3, "few")
     prepared = node.prepare([only])
     hashed = [
-        Subwords(BUCKETS).buckets(world.server.state.vocabulary.names(np.array([i]))[0])
+        gram_buckets(world.server.state.vocabulary.names(np.array([i]))[0], BUCKETS)
         for i in prepared.planned.words
     ]
     assert set(prepared.planned.grams.tolist()) == set(np.concatenate(hashed).tolist())
