@@ -15,8 +15,8 @@ from pathlib import Path
 
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.datedlines import dated_lines
 from yeoron_bench.results import ended
 
 

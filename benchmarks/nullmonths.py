@@ -33,8 +33,8 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import ReportInput
-from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.datedlines import dated_lines
 from yeoron_bench.results import facts, keep
 
 CONFIG = TrendsConfig()

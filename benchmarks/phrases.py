@@ -48,8 +48,8 @@ from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
 from embedding.trends.material import gather
-from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.datedlines import dated_lines
 from yeoron_bench.results import ended, facts, keep
 
 PACKAGES = ("yeoron", "numpy", "kiwipiepy", "gensim")

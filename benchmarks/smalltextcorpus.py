@@ -25,8 +25,8 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import Window, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.datedlines import dated_lines
 
 NOUNS_AND_VERBS = ("NNG", "NNP", "XR", "SL", "VV", "VA")
 SAMPLED = 8

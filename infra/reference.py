@@ -28,13 +28,13 @@ from embedding.commands import reasons
 from embedding.commands.option_groups import known_names, meanings, named, settings_meanings
 from embedding.exchange.sharding import sharding
 from embedding.kernel import errors
-from embedding.kernel.markdown import table
 from embedding.server.config import ServerConfig
 from embedding.server.figures.metrics import render
 from embedding.server.grouping import needed_groups
 from embedding.server.service import running_server
 from embedding.settings import FIRST_SETTINGS, PREFIX, Settings
 from embedding.sources.config import SourceConfig
+from yeoron_bench.markdown import table
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 GENERATED = "<!-- Written by infra/reference.py: change the code, not this page. -->\n\n"

@@ -20,8 +20,8 @@ from typing import Any
 from embedding.kernel.config import validate
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.datedlines import dated_lines
 from yeoron_bench.detection import Detection, Judgement, detect
 from yeoron_bench.driftjudging import DriftSetting, compared, ours, overlaps
 from yeoron_bench.driftpeers import gensim

@@ -20,7 +20,7 @@ import psutil
 
 from embedding import __version__
 from embedding.kernel.errors import ConfigError, YeoronError
-from embedding.kernel.markdown import table as markdown
+from yeoron_bench.markdown import table as markdown
 
 RESULTS = Path()
 """Where a user's measurements write: the current folder."""

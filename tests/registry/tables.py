@@ -10,7 +10,6 @@ from typing import Any
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.importing.readers import READERS
-from embedding.kernel.markdown import table
 from embedding.kernel.registry import Registry
 from embedding.models.traits import MODELS
 from embedding.server.compatibility import NEEDS
@@ -18,6 +17,7 @@ from embedding.server.policies.traits import POLICIES
 from embedding.sources.kinds import SOURCES
 from embedding.text.tokenizers import TOKENIZERS
 from embedding.trends.estimators import ESTIMATORS
+from yeoron_bench.markdown import table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 MARK = "a test compares them.\n\n"

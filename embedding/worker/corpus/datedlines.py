@@ -23,7 +23,6 @@ from embedding.kernel.zones import zone_of
 from embedding.worker.corpus.corpus import (
     FIRST_YEAR,
     LAST_YEAR,
-    CorpusLine,
     CorpusStretch,
     Fault,
     dated_line,
@@ -150,15 +149,6 @@ def dated_stretches(
             found = _one_by_one(stretch, since, zone, fault)
         if len(found):
             yield place, found
-
-
-def dated_lines(share: CorpusShare, fault: Fault = unsaid) -> Iterator[CorpusLine]:
-    """The same as `dated_columns`, a line at a time."""
-    for lines in dated_columns(share, fault=fault):
-        numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
-        yield from map(
-            CorpusLine, numbers, lines.texts.to_pylist(), when, done, lines.sources.to_pylist()
-        )
 
 
 def remembered_from(

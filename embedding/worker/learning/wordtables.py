@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from embedding.exchange.transport import Words
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
+from embedding.models.jit import kernel
 from embedding.models.sampling import NoiseTable
 from embedding.models.subwords import GramIndex
 from embedding.worker.learning.combining import Usual
 from embedding.worker.learning.planning import BlockPlan, CodedText, local_rows, plan
-from embedding.worker.words.lexicon import NodeLexicon, NoiseWords
+from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.rarewords import RowCounts
 
 
@@ -74,6 +76,7 @@ class WordTables:
     every    blocks between two looks at the server's vocabulary
     grams    None for a model without subwords
     reading  held while text becomes rows: the lexicon does not change meanwhile
+    noise_table  what noise is drawn from, and the row ids of its places; None: nothing was counted
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class WordTables:
         self._server = server
         self._model = model
         self._every = every
-        self._noise = NoiseWords(model)
+        self.noise_table: tuple[NoiseTable, IntArray] | None = None
         self._min_count = welcome.min_count
         # What an earlier process heard is forgotten; the server has counted it.
         self._offers_all = welcome.sequence > 0
@@ -144,27 +147,55 @@ class WordTables:
         return self.lexicon.keep(words, self._model.sample)
 
     def noise(self, parts: Sequence[CodedText], seed: int) -> IntArray:
-        """Noise words for a block of these parts, int64 ids with repetition; none for none."""
-        if not parts:
-            return np.empty(0, dtype=np.int64)
-        tokens = sum(len(part.codes) for part in parts)
-        kept = sum(float(self._kept(part.table)[part.codes].sum()) for part in parts)
-        read = [part.table for part in parts]
-        return self._noise.draw(tokens, seed, self.lexicon, read, math.ceil(kept))
+        """Noise words for a block of these parts, int64 ids with repetition; none for none, and
+        while nothing was counted.
 
-    def _kept(self, table: IntArray) -> FloatArray:
-        """float32 [w]: probability to train on each of these words (ids, -1: none)."""
-        found = np.zeros(len(table), dtype=np.float32)
-        found[table >= 0] = self.keep(table[table >= 0])
+        About as many tokens are trained on as `keep` leaves: what their windows do not reach is not
+        drawn. The rows of its own words a block has anyway: `noise_own` times as many words are
+        drawn, and of those that it does not hold only as many as `noise_share` says, each so many
+        times. Each word is expected as often as without.
+        """
+        if parts:
+            self._follow_lexicon()
+        if not parts or self.noise_table is None:
+            return np.empty(0, dtype=np.int64)
+        table, ids = self.noise_table
+        tokens, kept = sum(len(part.codes) for part in parts), 0.0
+        own = np.zeros(len(ids), dtype=np.bool_)
+        for part in parts:
+            known = part.table >= 0
+            own[self.lexicon.places(part.table[known])] = True
+            chances = np.zeros(len(part.table), dtype=np.float32)
+            chances[known] = self.keep(part.table[known])
+            kept += float(chances[part.codes].sum())
+        model = self._model
+        wanted = max(model.negative, round(tokens * model.noise_share)) * model.noise_own
+        reached = model.span + math.ceil(kept) * model.move
+        drawn = table.draw(min(wanted, reached), seed)
+        if model.noise_own > 1:
+            _repeat(drawn, own, model.noise_own, np.empty(len(drawn), dtype=np.int32))
+        found: IntArray = ids[drawn]
         return found
 
-    @property
-    def noise_table(self) -> tuple[NoiseTable, IntArray] | None:
-        """What noise is drawn from, and the row ids of its places; None: nothing was counted."""
-        return None if self._noise.table is None else (self._noise.table, self._noise.ids)
-
     def some_noise(self, n: int, seed: int) -> IntArray:
-        return self._noise.some(n, seed, self.lexicon)
+        """n noise words, int64 ids; none while nothing was counted."""
+        self._follow_lexicon()
+        if self.noise_table is None:
+            return np.empty(0, dtype=np.int64)
+        table, ids = self.noise_table
+        found: IntArray = ids[table.draw(n, seed)]
+        return found
+
+    def _follow_lexicon(self) -> None:
+        """Build the table again where the lexicon has new words, or has heard everybody's counts.
+
+        A word that is no noise word is drawn to its neighbours and never away from other words: it
+        has to be one as soon as it is learnt.
+        """
+        ids, counts = self.lexicon.ids, self.lexicon.counts
+        if self.noise_table is None or self.noise_table[1] is not ids:
+            built = NoiseTable.build(counts, self._model.noise_exponent) if counts.any() else None
+            self.noise_table = None if built is None else (built, ids)
 
     def rows(self, planned: BlockPlan) -> RowCounts:
         counts = self.lexicon.counts
@@ -173,7 +204,8 @@ class WordTables:
     def usual(self, planned: BlockPlan) -> Usual | None:
         """How frequent the words of a tick are in everybody's text."""
         counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
-        return Usual.of(counts, places, self._model.noise_exponent, self._noise.table)
+        table = None if self.noise_table is None else self.noise_table[0]
+        return Usual.of(counts, places, self._model.noise_exponent, table)
 
     def _refresh(self) -> None:
         """Look at the server's vocabulary and counts now and then.
@@ -182,10 +214,23 @@ class WordTables:
         """
         grown = self.tokens > 1.25 * self._counted
         due = self._blocks >= self._every
-        if self._noise.table is None or due or grown or self._stale:
+        if self.noise_table is None or due or grown or self._stale:
             whole, self._stale = self._stale, False
             self.lexicon.refresh(self._server, whole=whole)
             if self.grams is not None:
                 self.grams.refreshed(whole=whole)
             self._counted = self.tokens
             self._blocks = 0
+
+
+@kernel()
+def _repeat(drawn: Any, own: Any, times: int, away: Any) -> None:
+    """Of the rows that are not `own` keep one of `times`, the first, each used so many times."""
+    count = 0
+    for at in range(len(drawn)):
+        if not own[drawn[at]]:
+            away[count] = at
+            count += 1
+    few = (count + times - 1) // times
+    for at in range(few, count):
+        drawn[away[at]] = drawn[away[at % few]]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
 from embedding.exchange.transport import Words
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TimeArray, TokenBlock
-from embedding.models.config import ModelConfig
-from embedding.models.jit import kernel
-from embedding.models.sampling import NoiseTable, keep_probabilities
+from embedding.models.sampling import keep_probabilities
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
 from embedding.worker.words.lookahead import LookAhead
@@ -122,10 +118,6 @@ class NodeLexicon:
         counts = self.counts
         return keep_probabilities(counts[self.places(words)], float(counts.sum()), sample)
 
-    def noise(self, exponent: float) -> NoiseTable | None:
-        """A noise distribution over `ids`; None while nothing was counted."""
-        return NoiseTable.build(self.counts, exponent) if self.counts.any() else None
-
     def _offer(
         self,
         blocks: Sequence[TokenBlock],
@@ -200,79 +192,3 @@ class NodeLexicon:
             return rows
         found: IntArray = np.searchsorted(self.ids, rows)
         return found
-
-
-class NoiseWords:
-    """Draws row ids of noise words.
-
-    table  the distribution over the lexicon's words; None while nothing was counted
-    ids    int64 [n], the words' row ids
-    """
-
-    def __init__(self, model: ModelConfig) -> None:
-        self.table: NoiseTable | None = None
-        self._model = model
-        self.ids: IntArray = np.empty(0, dtype=np.int64)
-
-    def follow(self, lexicon: NodeLexicon) -> None:
-        """Build the table again where the lexicon has new words, or has heard everybody's counts.
-
-        A word that is no noise word is drawn to its neighbours and never away from other words: it
-        has to be one as soon as it is learnt.
-        """
-        if self.table is None or self.ids is not lexicon.ids:
-            self.table = lexicon.noise(self._model.noise_exponent)
-            self.ids = lexicon.ids
-
-    def some(self, n: int, seed: int, lexicon: NodeLexicon) -> IntArray:
-        """n noise words, int64 ids; none while nothing was counted."""
-        self.follow(lexicon)
-        if self.table is None:
-            return np.empty(0, dtype=np.int64)
-        found: IntArray = self.ids[self.table.draw(n, seed)]
-        return found
-
-    def draw(
-        self,
-        tokens: int,
-        seed: int,
-        lexicon: NodeLexicon,
-        read: Sequence[IntArray] = (),
-        kept: float = math.inf,
-    ) -> IntArray:
-        """Noise words for a block of `tokens` tokens of the lexicon, int64 ids with repetition.
-
-        kept  about how many tokens are trained on: what their windows do not reach is not drawn
-
-        read  ids of the words of the block (-1: no row), whose rows it has anyway: `noise_own`
-              times as many words are drawn, and of those that are not among `read` only as many
-              as `noise_share` says, each so many times. Each word is expected as often as without.
-        """
-        self.follow(lexicon)
-        if self.table is None:
-            return np.empty(0, dtype=np.int64)
-        model = self._model
-        times = model.noise_own if read else 1
-        wanted = max(model.negative, round(tokens * model.noise_share))
-        reached = model.span + kept * model.move
-        drawn = self.table.draw(int(min(wanted * times, reached)), seed)
-        if times > 1:
-            own = np.zeros(len(self.ids), dtype=np.bool_)
-            for ids in read:
-                own[lexicon.places(ids[ids >= 0])] = True
-            _repeat(drawn, own, times, np.empty(len(drawn), dtype=np.int32))
-        found: IntArray = self.ids[drawn]
-        return found
-
-
-@kernel()
-def _repeat(drawn: Any, own: Any, times: int, away: Any) -> None:
-    """Of the rows that are not `own` keep one of `times`, the first, each used so many times."""
-    count = 0
-    for at in range(len(drawn)):
-        if not own[drawn[at]]:
-            away[count] = at
-            count += 1
-    few = (count + times - 1) // times
-    for at in range(few, count):
-        drawn[away[at]] = drawn[away[at % few]]

@@ -22,11 +22,11 @@ from embedding.worker.corpus.corpus import CorpusStretch
 from embedding.worker.corpus.datedlines import (
     DatedLines,
     dated_columns,
-    dated_lines,
     dated_stretches,
     passing,
 )
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.datedlines import dated_lines
 
 DATES = ["2020-02-01", "2020-02-01T09:30", "2020-02-01 23:59:59.25", "1599-12-31", "2301-01-01"]
 DATES += ["1700-03-04", "2040-07-01T08:15"]

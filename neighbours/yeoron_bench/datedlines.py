@@ -1,0 +1,18 @@
+"""The dated lines of a corpus, a line at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from embedding.worker.corpus.corpus import CorpusLine
+from embedding.worker.corpus.datedlines import dated_columns
+from embedding.worker.spec import CorpusShare
+
+
+def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
+    """As `dated_columns` has them."""
+    for lines in dated_columns(share):
+        numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
+        yield from map(
+            CorpusLine, numbers, lines.texts.to_pylist(), when, done, lines.sources.to_pylist()
+        )
