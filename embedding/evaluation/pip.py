@@ -11,11 +11,10 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 
 
-def sppmi(cooccurrence: npt.NDArray[np.generic], shift: float = 1.0) -> npt.NDArray[np.float64]:
-    """Shifted positive pointwise mutual information of a symmetrised co-occurrence table.
+def ppmi(cooccurrence: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """Positive pointwise mutual information of a symmetrised co-occurrence table.
 
-    max(0, log(Cᵢⱼ·ΣC / (Cᵢ·C·ⱼ)) − log shift), Levy & Goldberg 2014, equation 11; `shift` is the
-    number k of negatives that skip-gram would draw.
+    max(0, log(Cᵢⱼ·ΣC / (Cᵢ·C·ⱼ))), Levy & Goldberg 2014, equation 11 with k = 1.
 
     cooccurrence  [m, m] counts ≥ 0; returns float64 [m, m]. Raises InputError for other input.
     """
@@ -26,32 +25,24 @@ def sppmi(cooccurrence: npt.NDArray[np.generic], shift: float = 1.0) -> npt.NDAr
         )
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise InputError("PIP loss: co-occurrence counts are finite numbers of at least 0.")
-    if not (math.isfinite(shift) and shift > 0):
-        raise InputError(f"PIP loss: shift is a number above 0, got {shift}.")
     counts = counts + counts.T
     total = counts.sum()
     rows = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pmi = np.log(counts * total) - np.log(np.outer(rows, rows)) - math.log(shift)
+        pmi = np.log(counts * total) - np.log(np.outer(rows, rows))
     return np.where(counts > 0, np.maximum(pmi, 0.0), 0.0)
 
 
-def pip_loss(
-    vectors: FloatArray,
-    cooccurrence: npt.NDArray[np.generic],
-    shift: float = 1.0,
-    *,
-    normalised: bool = True,
-) -> float:
-    """Pairwise inner product loss between `vectors` E and the SPPMI-SVD embedding F of rank d.
+def pip_loss(vectors: FloatArray, cooccurrence: npt.NDArray[np.generic]) -> float:
+    """Pairwise inner product loss between `vectors` E and the PPMI-SVD embedding F of rank d.
 
     Yin & Shen 2018 (On the Dimensionality of Word Embedding), definition 1:
 
-        ‖E Eᵀ − F Fᵀ‖_F,          F = U_d |Λ_d|^½ of SPPMI = U Λ Uᵀ (α = ½)
+        ‖E Eᵀ − F Fᵀ‖_F,          F = U_d |Λ_d|^½ of PPMI = U Λ Uᵀ (α = ½)
 
     It is invariant to rotations, so two trainings compare without alignment. The two sides have
     unrelated scales (the norm of learnt vectors grows with training), so the figure that compares
-    between windows, sizes m and dimensions is, with `normalised`,
+    between windows, sizes m and dimensions, and that is returned, is
 
         ‖ E Eᵀ/‖E Eᵀ‖_F − F Fᵀ/‖F Fᵀ‖_F ‖_F   ∈ [0, √2]
 
@@ -59,7 +50,6 @@ def pip_loss(
 
     vectors       float [m, d]
     cooccurrence  [m, m] counts, rows and columns in the order of `vectors`
-    shift         see `sppmi`
     returns       float; nan when there is nothing to compare with (no word, all-zero vectors, or
                   no pair more frequent than chance)
 
@@ -71,16 +61,14 @@ def pip_loss(
             "PIP loss: vectors [m, d] and a co-occurrence table [m, m] are accepted, got "
             f"{list(vectors.shape)} and {list(cooccurrence.shape)}."
         )
-    target = sppmi(cooccurrence, shift)
+    target = ppmi(cooccurrence)
     ours = vectors.astype(np.float64)
     if not bool(target.any()) or not bool(ours.any()):
         return math.nan
     theirs = _factor(target, rank=vectors.shape[1])
     own, other = _norm(ours.T @ ours), _norm(theirs.T @ theirs)
     cross = _norm(ours.T @ theirs)
-    if normalised:
-        return math.sqrt(max(0.0, 2.0 - 2.0 * cross**2 / (own * other)))
-    return math.sqrt(max(0.0, own**2 + other**2 - 2.0 * cross**2))
+    return math.sqrt(max(0.0, 2.0 - 2.0 * cross**2 / (own * other)))
 
 
 def _norm(values: npt.NDArray[np.float64]) -> float:

@@ -17,7 +17,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 Reply = tuple[dict[str, Any], bytes]
 
@@ -202,15 +202,7 @@ def serve(answer: Callable[[dict[str, Any], bytes], Reply]) -> None:
     outgoing = sys.stdout.buffer
     # A stray print of a library must not break the frames.
     sys.stdout = sys.stderr
-    answer_all(sys.stdin.buffer, outgoing, answer)
-
-
-def answer_all(
-    incoming: BinaryIO,
-    outgoing: BinaryIO,
-    answer: Callable[[dict[str, Any], bytes], Reply],
-) -> None:
-    """Answer the frames of one stream on another until the first ends."""
+    incoming = sys.stdin.buffer
     while True:
         header = incoming.read(_HEADER.size)
         if len(header) < _HEADER.size:

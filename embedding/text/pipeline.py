@@ -251,48 +251,38 @@ class VocabularyStatistics:
 
     def __init__(self, capacity: int) -> None:
         self._seen: Generations[str, bool] = Generations(capacity)
-        self.documents = 0
-        self.sentences = 0
-        self.tokens = 0
-        self.distinct = 0
-        self.unseen = 0
-        self.empty = 0
+        names = ("documents", "empty_documents", "sentences", "tokens", "distinct_words")
+        self.counts = dict.fromkeys(names, 0)
+        self._unseen = 0
         self._recent = 0.0
 
     def update(self, block: TokenBlock) -> None:
-        """Count a block."""
-        counts = np.bincount(block.codes, minlength=len(block.words))
-        new = [at for at, word in enumerate(block.words) if self._first(word)]
-        unseen = int(counts[new].sum())
-        self.distinct += len(new)
-        self.unseen += unseen
-        self.documents += block.n_documents
-        self.sentences += len(block.sentences) - 1
-        self.tokens += block.n_tokens
-        self.empty += int((np.diff(block.documents) == 0).sum())
+        occurrences = np.bincount(block.codes, minlength=len(block.words))
+        new = []
+        for at, word in enumerate(block.words):
+            if not self._seen.get(word):
+                self._seen.put(word, True)
+                new.append(at)
+        unseen = int(occurrences[new].sum())
+        self._unseen += unseen
+        for name, n in (
+            ("documents", block.n_documents),
+            ("empty_documents", int((np.diff(block.documents) == 0).sum())),
+            ("sentences", len(block.sentences) - 1),
+            ("tokens", block.n_tokens),
+            ("distinct_words", len(new)),
+        ):
+            self.counts[name] += n
         if block.n_tokens:
             share = unseen / block.n_tokens
             self._recent = share if not self._recent else 0.9 * self._recent + 0.1 * share
-
-    def _first(self, word: str) -> bool:
-        if self._seen.get(word):
-            return False
-        self._seen.put(word, True)
-        return True
 
     def to_dict(self) -> dict[str, float]:
         """JSON-safe: documents (and those without a word), sentences, tokens, distinct words,
         `oov_share` (tokens of words not met before in their block's past, over all tokens) and
         `oov_recent` (the same, moving average over about ten blocks)."""
-        return {
-            "documents": self.documents,
-            "empty_documents": self.empty,
-            "sentences": self.sentences,
-            "tokens": self.tokens,
-            "distinct_words": self.distinct,
-            "oov_share": self.unseen / self.tokens if self.tokens else 0.0,
-            "oov_recent": self._recent,
-        }
+        share = self._unseen / self.counts["tokens"] if self.counts["tokens"] else 0.0
+        return {**self.counts, "oov_share": share, "oov_recent": self._recent}
 
 
 class TextPipeline:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from embedding.evaluation.pip import pip_loss, sppmi
+from embedding.evaluation.pip import pip_loss, ppmi
 from embedding.kernel.errors import InputError
 
 
@@ -19,14 +19,14 @@ def _counts(m: int = 30, seed: int = 0) -> np.ndarray:
 
 
 def _best(counts: np.ndarray, d: int) -> np.ndarray:
-    values, basis = np.linalg.eigh(sppmi(counts))
+    values, basis = np.linalg.eigh(ppmi(counts))
     order = np.argsort(-np.abs(values))[:d]
     return basis[:, order] * np.sqrt(np.abs(values[order]))
 
 
-def test_sppmi_is_the_formula():
+def test_ppmi_is_the_formula():
     counts = np.array([[0, 4, 0], [4, 0, 1], [0, 1, 6]])
-    found = sppmi(counts, shift=1.0)
+    found = ppmi(counts)
     both = counts + counts.T
     p = both / both.sum()
     for i in range(3):
@@ -35,15 +35,12 @@ def test_sppmi_is_the_formula():
             if p[i, j]:
                 expected = max(0.0, math.log(p[i, j] / (p[i].sum() * p[j].sum())))
             assert found[i, j] == pytest.approx(expected)
-    assert (sppmi(counts, shift=3.0) <= found).all()
 
 
 def test_it_is_the_definition():
     counts, ours = _counts(), np.random.default_rng(1).normal(size=(30, 5))
     theirs, own = _best(counts, 5), ours.astype(np.float64)
     gram, other = own @ own.T, theirs @ theirs.T
-    expected = np.linalg.norm(gram - other)
-    assert pip_loss(ours, counts, normalised=False) == pytest.approx(expected, rel=1e-6)
     scaled = np.linalg.norm(gram / np.linalg.norm(gram) - other / np.linalg.norm(other))
     assert pip_loss(ours, counts) == pytest.approx(scaled, rel=1e-6)
 
@@ -51,7 +48,6 @@ def test_it_is_the_definition():
 def test_the_count_embedding_itself_has_no_loss_however_turned_and_scaled():
     counts = _counts()
     turned = _best(counts, 5) @ ortho_group.rvs(5, random_state=3)
-    assert pip_loss(turned, counts, normalised=False) == pytest.approx(0, abs=1e-5)
     assert pip_loss(turned * 7, counts) == pytest.approx(0, abs=1e-6)
 
 
@@ -81,15 +77,14 @@ def test_nothing_to_compare(vectors, counts):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "counts", "shift", "sentence"),
+    ("vectors", "counts", "sentence"),
     [
-        (np.ones((3, 2)), np.ones((2, 2)), 1.0, r"got \[3, 2\] and \[2, 2\]"),
-        (np.ones(3), np.ones((3, 3)), 1.0, "are accepted"),
-        (np.ones((2, 2)), -np.ones((2, 2)), 1.0, "at least 0"),
-        (np.ones((2, 2)), np.full((2, 2), np.nan), 1.0, "finite"),
-        (np.ones((2, 2)), np.ones((2, 2)), 0.0, "shift is a number above 0"),
+        (np.ones((3, 2)), np.ones((2, 2)), r"got \[3, 2\] and \[2, 2\]"),
+        (np.ones(3), np.ones((3, 3)), "are accepted"),
+        (np.ones((2, 2)), -np.ones((2, 2)), "at least 0"),
+        (np.ones((2, 2)), np.full((2, 2), np.nan), "finite"),
     ],
 )
-def test_bad_input(vectors, counts, shift, sentence):
+def test_bad_input(vectors, counts, sentence):
     with pytest.raises(InputError, match=sentence):
-        pip_loss(vectors, counts, shift)
+        pip_loss(vectors, counts)

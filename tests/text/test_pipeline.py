@@ -135,5 +135,5 @@ def test_statistics_remember_a_bounded_number_of_words() -> None:
     for first in range(0, 20_000, 100):
         names = [[f"w{n}" for n in range(first, first + 100)]]
         statistics.update(TokenBlock.build("s", [names], published=[0.0], keys=["k"]))
-    assert statistics.distinct == 20_000
+    assert statistics.counts["distinct_words"] == 20_000
     assert len(statistics._seen) <= 1_000

@@ -17,11 +17,6 @@ _MOST_LAGS = 256
 """Lags of one source that a push tells: of more documents it tells those of every so manieth."""
 
 
-def window_starts(block: TokenBlock, calendar: Calendar) -> IntArray:
-    """int64 [n_documents]: start (Unix seconds) of the window each document belongs to."""
-    return calendar.starts(block.published)
-
-
 def window_of(blocks: Sequence[TokenBlock], calendar: Calendar) -> int:
     """Start (Unix seconds) of the latest window that a tick holds text of."""
     latest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
@@ -44,7 +39,7 @@ def count_words(
     parts: list[tuple[IntArray, ...]] = []
     rows = 0
     for block, table in zip(blocks, tables, strict=True):
-        starts = window_starts(block, calendar)
+        starts = calendar.starts(block.published)
         for window in np.unique(starts).tolist():
             which = np.flatnonzero(starts == window)
             codes, *columns = _count(block, window, which, authors)
@@ -110,7 +105,7 @@ def source_progress(
     for block in blocks:
         if not block.n_documents:
             continue
-        starts = window_starts(block, calendar)
+        starts = calendar.starts(block.published)
         lengths = np.diff(block.document_tokens())
         for window in np.unique(starts).tolist():
             chosen = starts == window

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.kernel.records import Calendar, CodeArray, IntArray, ScorePairs, TokenBlock
-from embedding.worker.corpus.counting import window_starts
 from embedding.worker.learning.planning import CodedText
 
 _MOST = 2048
@@ -48,7 +47,7 @@ class PairSampler:
                 part.ids,
                 part.sentences,
                 block.documents,
-                window_starts(block, calendar),
+                calendar.starts(block.published),
                 noise,
                 rng,
                 max(1, self.most * block.n_documents // max(documents, 1)),

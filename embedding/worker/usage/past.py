@@ -14,7 +14,6 @@ from embedding.kernel.positions import ranges
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed, name_marks
-from embedding.worker.corpus.counting import window_starts
 from embedding.worker.words.latewords import LateWords
 
 
@@ -96,7 +95,7 @@ class PastTexts:
                 numbers,
                 block.life,
             )
-            starts = window_starts(block, self._calendar)
+            starts = self._calendar.starts(block.published)
             for start in np.unique(starts).tolist():
                 which = np.flatnonzero(starts == start)
                 one = whole if len(which) == len(starts) else whole.take(which)

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import InProcess, make_state
 
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import Push, Welcome
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
+from embedding.models.config import ModelConfig
 from embedding.worker.corpus.counting import count_words
+from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.words import lexicon as module
 from embedding.worker.words.lexicon import NodeLexicon
 from generated import examples
@@ -122,7 +124,7 @@ def test_words_of_several_blocks_are_offered_once_with_their_counts_added_up() -
     reader = Reader(InProcess(state))
     offered: list[tuple[list[str], list[int]]] = []
 
-    def admit(words: list[str], counts: np.ndarray) -> np.ndarray:
+    def admit(words: list[str], counts: np.ndarray, _: object) -> np.ndarray:
         offered.append((list(words), counts.tolist()))
         return state.words.admit(words, counts)
 
@@ -139,7 +141,7 @@ def test_a_rare_word_is_offered_once_this_node_read_it_often_enough() -> None:
     asked: Counter[str] = Counter()
     admit = reader.line.admit
 
-    def listening(words: list[str], counts: np.ndarray) -> np.ndarray:
+    def listening(words: list[str], counts: np.ndarray, _: object) -> np.ndarray:
         asked.update(words)
         return admit(words, counts)
 
@@ -184,7 +186,6 @@ def test_ids_of_evicted_words_are_told_from_known_ones() -> None:
 
 def test_frequent_words_are_kept_less_often() -> None:
     reader = Reader(InProcess(make_state()))
-    assert reader.lexicon.noise(0.75) is None
     reader.read(["말0"] * 90 + ["말1"] * 10)
     ids = np.asarray([1, 0])
     assert reader.lexicon.keep(ids, 0.0).tolist() == [1.0, 1.0]
@@ -197,9 +198,9 @@ def test_frequent_words_are_kept_less_often() -> None:
 def test_noise_follows_the_counts() -> None:
     reader = Reader(InProcess(make_state()))
     reader.read(["말0"] * 80 + ["말1"] * 20)
-    table = reader.lexicon.noise(1.0)
-    assert table is not None
-    drawn = np.bincount(table.draw(10_000, 1), minlength=2) / 10_000
+    model = ModelConfig(noise_exponent=1.0)
+    words = WordTables(reader.line, reader.lexicon, model, every=1, welcome=Welcome())
+    drawn = np.bincount(words.some_noise(10_000, 1), minlength=2) / 10_000
     assert drawn == pytest.approx([0.8, 0.2], abs=0.02)
 
 
