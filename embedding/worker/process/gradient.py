@@ -34,7 +34,13 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.ticks import Close, Tick
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.process.acknowledging import Acknowledgements, secure
-from embedding.worker.process.making import connect, listener_of, make_learner, make_transport
+from embedding.worker.process.making import (
+    connect,
+    listener_of,
+    make_learner,
+    make_transport,
+    relay_of,
+)
 from embedding.worker.process.pipeline import Pipeline, When, ticks
 from embedding.worker.process.rehearsing import Closings, rehearsals_of
 from embedding.worker.process.warming import warm, warm_exchange
@@ -105,7 +111,15 @@ class GradientProcess:
         self.queue = queue
         self.stop = stop
         self.counters = Counters()
-        self.client = connect(spec, stop)
+        self.client = connect(
+            spec.server,
+            node=spec.name,
+            config=spec.exchange,
+            config_digest=spec.model.digest(),
+            stop=stop,
+            incarnation=spec.incarnation,
+            relay=relay_of(spec),
+        )
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
         self._on_gpu = welcome.shared is not None and welcome.shared.on_gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import replace
+from typing import Any
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import Welcome
@@ -35,20 +36,14 @@ from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.lookahead import LookAhead
 
 
-def connect(spec: NodeSpec, stop: threading.Event) -> ParameterClient:
-    """A client that has greeted the server, whose rows go where the server says that they lie."""
+def connect(location: str, **settings: Any) -> ParameterClient:
+    """A client that has greeted the server, whose rows go where the server says that they lie.
+
+    settings  as `ParameterClient` takes them
+    """
 
     def greeted(path: MakePath) -> tuple[ParameterClient, Welcome]:
-        client = ParameterClient(
-            spec.server,
-            node=spec.name,
-            config=spec.exchange,
-            config_digest=spec.model.digest(),
-            stop=stop,
-            incarnation=spec.incarnation,
-            relay=_relay(spec),
-            path=path,
-        )
+        client = ParameterClient(location, **settings, path=path)
         try:
             return client, client.hello()
         except BaseException:
@@ -64,7 +59,7 @@ def connect(spec: NodeSpec, stop: threading.Event) -> ParameterClient:
     return greeted(sharding().path(welcome.split))[0]
 
 
-def _relay(spec: NodeSpec) -> Relay | None:
+def relay_of(spec: NodeSpec) -> Relay | None:
     """The node's line to the aggregator of its group; None where it pushes by itself."""
     if spec.ring is not None or not spec.aggregator:
         return None

@@ -23,10 +23,11 @@ from embedding.training import survey
 from embedding.training.survey import SourceCounter
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.corpus import Offset
-from embedding.worker.corpus.datedlines import DatedLines, dated_lines
+from embedding.worker.corpus.datedlines import DatedLines
 from embedding.worker.corpus.reading import blocks
 from embedding.worker.process.pipeline import ticks
 from embedding.worker.spec import CorpusShare, NodeSpec
+from yeoron_bench.datedlines import dated_lines
 
 NAMES = ("뉴스", "게시판")
 LINES = 600
