@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
@@ -29,6 +28,7 @@ from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.process.making import connect
 from yeoron_bench.results import facts
 
 TICK = 25_000
@@ -82,11 +82,10 @@ def learn(work: list[list[TokenBlock]], model: ModelConfig) -> dict[str, float]:
     config = ServerConfig(min_count=5, config_digest=model.digest(), device="cpu")
     with (
         running_server(config, SyncConfig(policy="ssp"), dim=model.dim) as server,
-        ParameterClient(
+        connect(
             server.location, node="n0", config=ExchangeConfig(), config_digest=model.digest()
         ) as client,
     ):
-        client.hello()
         node = Learner(
             client,
             make_trainer(model),
