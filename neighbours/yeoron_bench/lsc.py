@@ -33,7 +33,7 @@ from embedding.kernel.records import IntArray
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, read_change_set
 from yeoron_bench.lsccontexts import Weighing
-from yeoron_bench.lscours import Training, context_scores, product_scores, train
+from yeoron_bench.lscours import SpaceTraining, context_scores, product_scores, train
 from yeoron_bench.lscpeers import gensim_scores
 from yeoron_bench.results import RESULTS, facts, keep, need
 
@@ -112,7 +112,7 @@ def judged(data: ChangeSet, scores: TestArray, deviations: float) -> dict[str, f
 def scored(data: ChangeSet, given: LscSetting, seed: int) -> dict[str, TestArray]:
     """Standardised scores float64 [targets] by estimator."""
     words = np.concatenate([data.targets, other_words(data)])
-    how = Training(dim=given.dim, passes=given.rehearsal, min_count=given.min_count)
+    how = SpaceTraining(dim=given.dim, passes=given.rehearsal, min_count=given.min_count)
     with tempfile.TemporaryDirectory() as folder:
         store = train(data, how, seed, Path(folder))
         found = product_scores(store, words)

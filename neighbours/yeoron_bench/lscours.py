@@ -28,7 +28,7 @@ _SYLLABLES = [c + v for c in "bdfghjklmnprstvwxz" for v in "aeiou"]
 
 
 @dataclass(frozen=True)
-class Training:
+class SpaceTraining:
     """How the one model is trained."""
 
     dim: int = 100
@@ -64,7 +64,7 @@ def write(data: ChangeSet, path: Path) -> None:
                 file.write(json.dumps({"date": date, "text": "\n".join(lines)}) + "\n")
 
 
-def train(data: ChangeSet, how: Training, seed: int, folder: Path) -> SnapshotStore:
+def train(data: ChangeSet, how: SpaceTraining, seed: int, folder: Path) -> SnapshotStore:
     """As `yeoron train --dated --window month` does."""
     path = folder / "both.jsonl"
     write(data, path)
