@@ -17,7 +17,7 @@ from torch import Tensor
 
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
-from embedding.evaluation.pip import pip_loss, sppmi
+from embedding.evaluation.pip import pip_loss, ppmi
 from embedding.evaluation.similarity import similarity
 from embedding.kernel.devices import to_host
 from embedding.kernel.records import FloatArray, IntArray
@@ -39,7 +39,7 @@ _PERMUTED = 128
 
 def pip_on_device(vectors: Tensor, together: FloatArray) -> float:
     """`pip_loss`, the eigenvectors and products where the vectors lie."""
-    target = torch.from_numpy(sppmi(together)).to(vectors.device)
+    target = torch.from_numpy(ppmi(together)).to(vectors.device)
     values, basis = torch.linalg.eigh(target)
     order = values.abs().argsort(descending=True, stable=True)[: vectors.shape[1]]
     theirs = basis[:, order] * values[order].abs().sqrt()
