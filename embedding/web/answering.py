@@ -18,14 +18,13 @@ from embedding.trends.material import figures
 from embedding.trends.rows import (
     Note,
     Story,
-    StoryWord,
     TrendReport,
     TrendRow,
     WindowFigures,
     WindowSource,
 )
 from embedding.trends.scoretable import WordScores
-from embedding.web.findings import row_sentences, story_sentences, sureness
+from embedding.web.findings import story_sentences
 from embedding.web.links import PagePaths
 from embedding.web.text import PageText
 
@@ -46,30 +45,17 @@ class DocumentAddress:
     published: str
 
 
-@dataclass(frozen=True)
-class StoryAnswer:
-    """Words that changed together.
+@dataclass(frozen=True, kw_only=True)
+class StoryAnswer(Story):
+    """Words that changed together, as `Story` has them, and what the page says of them.
 
-    id, first     stay the same while the story goes on; `first` is the window it began in
     said          what happened and since when; who wrote it, and how sure that is
-    words         surest first, with what happened to each (`role`)
-    q             share of stories this sure that chance alone would give; `significant` ones are
-                  findings
-    documents     that use its most frequent word; `voices`: at least so many authors, 0: not known
     first_day, last_day   of the documents whose addresses are kept; null where none are
     addresses     typical documents
     page          address of the window's page
     """
 
-    id: str
-    first: str
     said: tuple[str, str]
-    words: tuple[StoryWord, ...]
-    q: float
-    significant: bool
-    documents: int
-    voices: int
-    sources: tuple[str, ...]
     first_day: str | None
     last_day: str | None
     addresses: tuple[DocumentAddress, ...]
@@ -84,22 +70,6 @@ class StoriesAnswer:
     compared_with: WindowFigures | None
     notes: tuple[Note, ...]
     stories: tuple[StoryAnswer, ...]
-
-
-@dataclass(frozen=True)
-class FindingAnswer:
-    """A row of a ranking with what the page says of it.
-
-    said  in sentences, how sure it is last; page: of the word
-    row   all its figures
-    """
-
-    word: str
-    said: tuple[str, ...]
-    significant: bool
-    q: float
-    page: str
-    row: TrendRow
 
 
 @dataclass(frozen=True)
@@ -212,23 +182,6 @@ class ProgramAnswers:
         rows = tuple(self._story(one, report, to) for one in report.stories[:limit])
         return StoriesAnswer(report.snapshot, report.compared_with, report.notes, rows)
 
-    def findings(self, ranking: str, window: str, limit: int, to: Reading) -> list[FindingAnswer]:
-        report = self.report(window)
-        return [
-            FindingAnswer(
-                word=row.word,
-                said=(
-                    *row_sentences(ranking, row, report, to.t),
-                    sureness(row.q, to.t, significant=row.significant),
-                ),
-                significant=row.significant,
-                q=row.q,
-                page=to.paths.word(row.word),
-                row=row,
-            )
-            for row in getattr(report, ranking)[:limit]
-        ]
-
     def windows(self, to: Reading) -> WindowsAnswer:
         """All windows; no report is computed for it."""
         found = []
@@ -281,15 +234,8 @@ class ProgramAnswers:
         days = () if where is None else (where.first, where.last)
         first, last = (None if day is None else day.isoformat() for day in days or (None, None))
         return StoryAnswer(
-            id=story.id,
-            first=story.first,
+            **vars(story),
             said=story_sentences(story, report, to.t),
-            words=story.words,
-            q=story.q,
-            significant=story.significant,
-            documents=story.documents,
-            voices=story.voices,
-            sources=story.sources,
             first_day=first,
             last_day=last,
             addresses=() if where is None else addresses(where.documents),

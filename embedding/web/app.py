@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends as Dependency
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -27,10 +28,8 @@ from embedding.trends.team import TeamStore
 from embedding.web.api import (
     PREFIXES,
     api_routes,
-    comparing_routes,
-    described,
     headline_routes,
-    undescribed,
+    responses_of,
     unknown_routes,
 )
 from embedding.web.config import WebConfig
@@ -51,7 +50,7 @@ from embedding.web.login import (
     read_form,
 )
 from embedding.web.pages import computing, error_page, page_routes
-from embedding.web.site import STATIC_TYPES, Site, Stream
+from embedding.web.site import STATIC_TYPES, PageSite, Site, Stream
 from embedding.web.teampage import team_routes
 from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, accounts
 
@@ -100,63 +99,61 @@ def create_app(
     team = None if config.team is None else TeamStore(config.team)
     site = Site(config, Answers(config), stream, login, headlines, team, channels)
     guards = [*dependencies] if login is None else [Depends(login.require)]
-    app = FastAPI(
-        title="Yeoron",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
-    app.state.site = site
-    description = cache(lambda: _description(site))
-    app.add_middleware(TokenAccess, programs=_programs(site, description))
+    app = _application(site)
+    app.add_middleware(TokenAccess, programs=_programs(site))
     app.add_middleware(SecurityHeaders)
-    _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
     app.include_router(headline_routes, dependencies=guards)
-    _program_routes(app, site, guards, description)
+    _program_routes(app, guards)
     for routes in (page_routes, exploring_routes, team_routes):
         app.include_router(routes, dependencies=guards)
     threading.Thread(target=site.reader.warm, name="read-ahead", daemon=True).start()
     return app
 
 
-def _programs(site: Site, description: Callable[[], dict[str, Any]]) -> FastAPI:
-    config = site.config
-    guard = TokenGuard(AccessTokens(config.tokens), config.requests_per_minute)
+def _application(site: Site) -> FastAPI:
     app = FastAPI(title="Yeoron", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.site = site
     _errors(app, site)
-    guards = [Depends(guard.require)]
-    _program_routes(app, site, guards, description)
-    app.include_router(unknown_routes(guards, ""))
     return app
 
 
-def _description(site: Site) -> dict[str, Any]:
-    """OpenAPI of the answers for programs, made when somebody asks for it: it takes a second."""
-    app = FastAPI(title="Yeoron", version=__version__, description=_ABOUT)
-    guards = [Depends(HTTPBearer(auto_error=False))]
-    for routes in (comparing_routes, api_routes):
-        app.include_router(routes(site, guards, PREFIXES[0], described))
-    app.include_router(feed_routes(site, guards))
-    return app.openapi()
+def _programs(site: Site) -> FastAPI:
+    guard = TokenGuard(AccessTokens(site.config.tokens), site.config.requests_per_minute)
+    app, guards = _application(site), [Depends(guard.require)]
+    _program_routes(app, guards)
+    app.include_router(unknown_routes, dependencies=guards)
+    return app
 
 
-def _program_routes(
-    app: FastAPI,
-    site: Site,
-    guards: Sequence[Dependency],
-    description: Callable[[], dict[str, Any]],
-) -> None:
-
-    @app.get(OPENAPI, dependencies=list(guards), include_in_schema=False)
-    def schema(request: Request) -> dict[str, Any]:
-        return {**description(), "servers": [{"url": site.links(request).root or "/"}]}
-
+def _program_routes(app: FastAPI, guards: Sequence[Dependency]) -> None:
+    app.add_api_route(OPENAPI, _schema, dependencies=list(guards))
     for prefix in PREFIXES:
-        for routes in (comparing_routes, api_routes):
-            app.include_router(routes(site, guards, prefix, undescribed))
-    app.include_router(feed_routes(site, guards))
-    app.include_router(unknown_routes(guards, "/api"))
+        app.include_router(api_routes, prefix=prefix, dependencies=guards)
+    app.include_router(feed_routes, dependencies=guards)
+    app.include_router(unknown_routes, prefix="/api", dependencies=guards)
+
+
+def _schema(site: PageSite, request: Request) -> dict[str, Any]:
+    return {**description(), "servers": [{"url": site.links(request).root or "/"}]}
+
+
+@cache
+def description() -> dict[str, Any]:
+    """OpenAPI of the answers for programs, made when somebody asks for it: it takes a second."""
+    bearer = [Depends(HTTPBearer(auto_error=False))]
+    app = FastAPI(title="Yeoron", version=__version__, description=_ABOUT, dependencies=bearer)
+    for route in api_routes.routes:
+        if isinstance(route, APIRoute):
+            app.add_api_route(
+                PREFIXES[0] + route.path,
+                route.endpoint,
+                summary=route.summary,
+                description=route.description,
+                responses=responses_of(route.path),
+            )
+    app.include_router(feed_routes)
+    return app.openapi()
 
 
 def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
-from embedding.snapshots.evidence import Evidence
 from embedding.trends.contrast import Disagreement
 from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, judged
 from embedding.trends.stories import StoryDocuments
@@ -15,8 +13,6 @@ from embedding.web.text import PageText
 
 FRONT_ROWS = 10
 """Words shown in each ranking of a page."""
-STORY_WORDS = 12
-"""Words of one role that a story names."""
 
 
 def headline(report: TrendReport) -> list[str]:
@@ -106,14 +102,11 @@ def differ(found: Disagreement | None, t: PageText) -> list[str]:
 
 @dataclass(frozen=True)
 class StoryView:
-    """A story as the page shows it: in sentences, `words` by role, and where it stands."""
+    """A story in sentences, and where it stands; None where addresses are not kept."""
 
     story: Story
     sentences: tuple[str, str]
-    words: tuple[tuple[str, tuple[str, ...], int], ...]
-    documents: tuple[Evidence, ...]
-    first: date | None
-    last: date | None
+    where: StoryDocuments | None
 
 
 def story_views(
@@ -124,20 +117,12 @@ def story_views(
 ) -> list[StoryView]:
     """The n surest significant stories.
 
-    where  the documents of a story; None where addresses are not kept
+    where  the documents of a story
     """
-    views = []
-    for story in report.significant_stories()[:n]:
-        found = where(story, report)
-        words = tuple(
-            (role, own[:STORY_WORDS], max(0, len(own) - STORY_WORDS))
-            for role, own in story.by_role().items()
-        )
-        documents = () if found is None else found.documents
-        first, last = (None, None) if found is None else (found.first, found.last)
-        sentences = findings.story_sentences(story, report, t)
-        views.append(StoryView(story, sentences, words, documents, first, last))
-    return views
+    return [
+        StoryView(one, findings.story_sentences(one, report, t), where(one, report))
+        for one in report.significant_stories()[:n]
+    ]
 
 
 def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:

@@ -19,7 +19,7 @@ from embedding.snapshots.evidence import DayCount
 from embedding.snapshots.store import LATEST
 from embedding.trends import table
 from embedding.trends.between import refuse_apart
-from embedding.trends.history import ShiftFigure, Together, WordHistory
+from embedding.trends.history import Together, WordHistory
 from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
@@ -417,22 +417,15 @@ def _watch(site: PageSite, request: Request, w: Watched = None) -> Response:
         lines=lines,
         chosen=w is not None,
         passed_over=words[WATCHED:],
-        label=site.words(request).window(lines[0].label) if lines else "",
+        label=site.words(request).window(lines[0].history.points[-1].label) if lines else "",
     )
 
 
 @dataclass(frozen=True)
 class WatchLine:
-    """series  documents per 1,000 of each window; news: rankings in which it is called clear"""
+    """A watched word; news: rankings of the latest window in which it is called clear"""
 
-    word: str
-    known: bool
-    label: str
-    series: tuple[float | None, ...]
-    rate: float | None
-    rate_before: float | None
-    documents: int
-    shift: ShiftFigure | None
+    history: WordHistory
     news: tuple[str, ...]
 
 
@@ -446,27 +439,14 @@ def watch_lines(site: Site, request: Request, words: Sequence[str]) -> list[Watc
         return None
     report, _ = latest_known(site, shown)
     histories = [chosen.history(site.reader.history(word)) for word in words]
-    return [_line(history, report) for history in histories if history.points]
+    return [WatchLine(one, _news(one, report)) for one in histories if one.points]
 
 
-def _line(history: WordHistory, report: TrendReport | None) -> WatchLine:
-    points = history.points
-    last, before = points[-1], points[-2] if len(points) > 1 else None
-    news: tuple[str, ...] = ()
-    if report is not None and report.snapshot.id == last.snapshot:
-        news = tuple(
-            name
-            for name in RANKINGS
-            if any(row.word == history.word and row.significant for row in getattr(report, name))
-        )
-    return WatchLine(
-        word=history.word,
-        known=history.known,
-        label=last.label,
-        series=tuple(point.per_1000_documents for point in points),
-        rate=last.per_1000_documents,
-        rate_before=before.per_1000_documents if before else None,
-        documents=last.documents,
-        shift=last.shift_previous,
-        news=news,
+def _news(history: WordHistory, report: TrendReport | None) -> tuple[str, ...]:
+    if report is None or report.snapshot.id != history.points[-1].snapshot:
+        return ()
+    return tuple(
+        name
+        for name in RANKINGS
+        if any(row.word == history.word for row in report.significant(name))
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import html
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 
 from fastapi import APIRouter, Query, Request
-from fastapi.params import Depends
 from starlette.responses import Response
 
 from embedding.ask.reader import LaterError, Reader
@@ -23,7 +22,7 @@ from embedding.web import formats
 from embedding.web.answering import Reading
 from embedding.web.findings import story_sentences
 from embedding.web.links import FEED
-from embedding.web.site import Site
+from embedding.web.site import PageSite, Site
 
 WINDOWS, ENTRIES = 60, 100
 """Windows that are looked at, newest first, and entries at most."""
@@ -33,30 +32,32 @@ _EPOCH = "1970-01-01T00:00:00+00:00"
 _WAIT_S = 3.0
 
 
-def feed_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
-    """The feed; `dependencies` guard it."""
-    routes = APIRouter(dependencies=list(dependencies))
+feed_routes = APIRouter()
 
-    @routes.get(
-        FEED,
-        summary="Findings as an Atom feed",
-        responses={200: {"content": {_TYPE: {}}, "description": "Newest window first."}},
-        response_class=Response,
-    )
-    def feed(
-        request: Request,
-        token: Annotated[
-            str, Query(description="For readers that send no header; accepted here alone.")
-        ] = "",
-    ) -> Response:
-        """An entry for each story of each window: sentences, how sure, addresses of documents.
 
-        Ids stay the same when a window is cut again.
-        """
-        del token  # the guard has read it
-        return _answer(request, atom(site, site.reading(request)))
+@feed_routes.get(
+    FEED,
+    summary="Findings as an Atom feed",
+    responses={200: {"content": {_TYPE: {}}, "description": "Newest window first."}},
+    response_class=Response,
+)
+def _feed(
+    site: PageSite,
+    request: Request,
+    token: Annotated[
+        str, Query(description="For readers that send no header; accepted here alone.")
+    ] = "",
+) -> Response:
+    """An entry for each story of each window: sentences, how sure, addresses of documents.
 
-    return routes
+    Ids stay the same when a window is cut again.
+    """
+    del token  # the guard has read it
+    body = atom(site, site.reading(request))
+    headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'}
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=_TYPE, headers=headers)
 
 
 def atom(site: Site, to: Reading) -> bytes:
@@ -77,13 +78,6 @@ def atom(site: Site, to: Reading) -> bytes:
         _entry(feed, own, story, report, site.answers.story_documents(story, report), to)
     body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return body
-
-
-def _answer(request: Request, body: bytes) -> Response:
-    headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'}
-    if request.headers.get("if-none-match") == headers["ETag"]:
-        return Response(status_code=304, headers=headers)
-    return Response(body, media_type=_TYPE, headers=headers)
 
 
 def _reports(reader: Reader) -> Iterator[TrendReport]:

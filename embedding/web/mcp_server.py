@@ -20,7 +20,7 @@ from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
 from embedding.web.answering import API_WAIT_S, ProgramAnswers, Reading
 from embedding.web.config import WebConfig
-from embedding.web.findings import change_sentences, sureness, use_sentences
+from embedding.web.findings import change_sentences, row_sentences, sureness, use_sentences
 from embedding.web.links import PagePaths
 from embedding.web.text import FALLBACK, PageText, unit_shown
 
@@ -63,15 +63,26 @@ class WordTools:
         of documents. Rows that are not `significant` may be chance.
         """
         report = self._programs.report(window)
-        found = self._programs.findings("moved", window, limit, self._reading())
-        head = {
-            "snapshot": report.snapshot,
-            "compared_with": report.compared_with,
-            "notes": report.notes,
+        t = self._reading().t
+        rows = [
+            {
+                **to_plain(row),
+                "said": [
+                    *row_sentences("moved", row, report, t),
+                    sureness(row.q, t, significant=row.significant),
+                ],
+                "page": self._paths.word(row.word),
+                **self._documents(row.word, window),
+            }
+            for row in report.moved[:limit]
+        ]
+        return {
+            "snapshot": to_plain(report.snapshot),
+            "compared_with": to_plain(report.compared_with),
+            "notes": to_plain(report.notes),
             "words_compared": report.compared("moved"),
+            "rows": rows,
         }
-        rows = [{**to_plain(one), **self._documents(one.word, window)} for one in found]
-        return {**to_plain(head), "rows": rows}
 
     def word(self, word: Annotated[str, Field(description="The word.")]) -> dict[str, Any]:
         """One word over time: documents and sources that use it, its neighbours, since when it is

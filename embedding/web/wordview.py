@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from embedding.ask.config import SENTIMENT
@@ -11,19 +11,11 @@ from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.trends.findings import WordChange
 from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.rows import NeighbourRow
 from embedding.web import formats
 from embedding.web.charts import ChartLine, over_windows, rates_over_windows
 from embedding.web.plain import topical
 from embedding.web.text import PageText
-
-
-@dataclass(frozen=True)
-class NearLine:
-    """One neighbour in a list; `state` is `new`, `lost` or empty."""
-
-    word: str
-    similarity: float
-    state: str
 
 
 @dataclass(frozen=True)
@@ -34,8 +26,8 @@ class WordView:
     sources: tuple[str, ...]
     then: HistoryPoint | None
     now: HistoryPoint
-    then_lines: tuple[NearLine, ...]
-    now_lines: tuple[NearLine, ...]
+    then_lines: tuple[NeighbourRow, ...]
+    now_lines: tuple[NeighbourRow, ...]
 
 
 def word_view(
@@ -66,8 +58,8 @@ def word_view(
         sources=sources,
         then=then_point,
         now=now_point,
-        then_lines=_lines(then_point, now_point if marked else None, "lost"),
-        now_lines=_lines(now_point, then_point if marked else None, "new"),
+        then_lines=_lines(then_point, now_point if marked else None),
+        now_lines=_lines(now_point, then_point if marked else None),
     )
 
 
@@ -118,15 +110,13 @@ def _find(history: WordHistory, id: str | None, otherwise: int) -> int:
     return otherwise
 
 
-def _lines(
-    point: HistoryPoint | None, other: HistoryPoint | None, state: str
-) -> tuple[NearLine, ...]:
+def _lines(point: HistoryPoint | None, other: HistoryPoint | None) -> tuple[NeighbourRow, ...]:
+    """Those with a topic; `changed` marks those that are not near in the other window."""
     if point is None:
         return ()
     others = {n.word for n in other.neighbours} if other is not None else set()
     return tuple(
-        NearLine(n.word, n.similarity, state if others and n.word not in others else "")
-        for n in topical(point.neighbours)
+        replace(n, changed=bool(others) and n.word not in others) for n in topical(point.neighbours)
     )
 
 

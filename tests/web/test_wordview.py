@@ -13,7 +13,7 @@ from embedding.trends.history import WordHistory, word_history
 from embedding.trends.rows import NeighbourRow
 from embedding.web.formats import missing_between
 from embedding.web.text import PageText
-from embedding.web.wordview import NearLine, axis_view, history_sentences, word_view
+from embedding.web.wordview import axis_view, history_sentences, word_view
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def states(
     since = points[-1 - ago].label
     change = WordChange(history.word, kind, since, 0.001, (), len(points))  # type: ignore[arg-type]
     view = word_view(replace(history, points=points), None, None, PageText("en"), change)
-    lines: tuple[NearLine, ...] = view.then_lines + view.now_lines
-    return {line.state for line in lines}
+    sides = {"lost": view.then_lines, "new": view.now_lines}
+    return {mark if line.changed else "" for mark, lines in sides.items() for line in lines}
 
 
 def test_a_word_that_is_near_no_more_is_marked(history: WordHistory) -> None:
