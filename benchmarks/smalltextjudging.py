@@ -18,9 +18,9 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.snapshots.nearness import centre_of, frequent, sureness
-from embedding.snapshots.query import RowScales, nearest
+from embedding.snapshots.nearness import centre_of, directions_of, frequent, sureness
 from embedding.snapshots.readability import first_axis, mean_cosine
+from embedding.trends.nearest import nearest
 
 NEAREST = 10
 ASKED = 500
@@ -76,13 +76,11 @@ def ranked(vectors: FloatArray, asked: IntArray, counts: IntArray | None = None)
 
     counts  int64 [n]: by nearness, as a snapshot ranks its neighbours; None: by cosine
     """
-    queries = vectors[asked]
-    if counts is None:
-        scales = RowScales.of(vectors)
-    else:
-        centre = centre_of(vectors[frequent(counts)])
-        scales = RowScales.of(vectors, centre, sureness(counts))
-    return nearest(vectors, scales, queries, NEAREST, exclude=asked)[0]
+    none = np.zeros(vectors.shape[1], np.float32)
+    centre = none if counts is None else centre_of(vectors[frequent(counts)])
+    sure = np.ones(len(vectors), np.float32) if counts is None else sureness(counts)
+    every = np.arange(len(vectors), dtype=np.int64)
+    return nearest(directions_of(vectors, centre), sure, asked, every, NEAREST)
 
 
 def shares(found: IntArray, wanted: IntArray) -> FloatArray:

@@ -32,7 +32,6 @@ from embedding.kernel.private import private_folder
 from embedding.server.recovery.seeding import NOTHING
 from embedding.settings import Settings
 from embedding.snapshots.format import Manifest
-from embedding.snapshots.lookup import snapshot_named
 from embedding.snapshots.store import SnapshotStore
 
 BEGINNING = datetime.fromtimestamp(0, UTC)
@@ -121,11 +120,11 @@ def plan_rollback(
     if to is not None and since is not None:
         raise InputError("rollback: a snapshot to go back to or a window, not both.")
     if begun is not None and begun.request == request:
-        base = None if begun.base is None else snapshot_named(store, begun.base)
+        base = None if begun.base is None else store.require(begun.base)
     elif to is not None:
-        base = None if to == NOTHING else snapshot_named(store, to)
+        base = None if to == NOTHING else store.require(to)
     elif since is not None:
-        base = _before(manifests, manifests[snapshot_named(store, since)])
+        base = _before(manifests, manifests[store.require(since)])
     elif source is not None:
         first = next((m for m in _by_time(manifests) if m.tokens.get(source)), None)
         if first is None:

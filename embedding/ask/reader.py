@@ -25,10 +25,10 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
-from embedding.trends.finished import FinishedReports
 from embedding.trends.recent import Fresh, Recent
 from embedding.trends.rows import TrendReport
 from embedding.trends.scoretable import WordScores
+from embedding.trends.storage import FinishedReports
 
 if TYPE_CHECKING:
     from embedding.trends.history import WordHistory
@@ -90,11 +90,6 @@ class Checksums:
                 self.damaged[snapshot.id] = str(error)
             except OSError as error:
                 log.warning("snapshot %s: not compared: %s", snapshot.id, error)
-
-
-def label_of(ref: SnapshotRef) -> str:
-    """The label of a snapshot's window, which its id begins with."""
-    return ref.id.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -185,7 +180,7 @@ class Reader:
         refs = self.listing().refs
         if window != LATEST:
             # The last of a window that was cut again counts.
-            return next((ref.id for ref in reversed(refs) if label_of(ref) == window), window)
+            return next((ref.id for ref in reversed(refs) if ref.label == window), window)
         if not refs:
             self.store.open()  # says that it holds none
             raise SnapshotError(next(iter(self.listing().broken.values())))
@@ -222,10 +217,7 @@ class Reader:
         Raises LaterError while they are still being computed after `wait_s` seconds.
         """
         known = report.scores or self.listing().finished.scores(report.snapshot.id)
-        if known is None:
-            known = self._compute(report.snapshot.id, wait_s).scores
-        assert known is not None, "a report that was computed has the figures of its words"
-        return known
+        return known or self._compute(report.snapshot.id, wait_s).every_word
 
     def _compute(self, id: str, wait_s: float | None) -> TrendReport:
         from embedding.trends.report import build_report

@@ -128,7 +128,7 @@ def _table(what: str, format: str, window: str, snapshots: Path | None) -> Write
     """window: of the store, or the folder of a store."""
     from embedding.ask.answers import Answers
     from embedding.commands.trend_reports import report_of
-    from embedding.trends.export import WRITERS, findings_table, scores_table, write_jsonld
+    from embedding.trends.export import WRITERS, findings_table, write_jsonld
 
     if snapshots is None and window != "latest" and Path(window).is_dir():
         window, snapshots = "latest", Path(window)
@@ -139,7 +139,7 @@ def _table(what: str, format: str, window: str, snapshots: Path | None) -> Write
     def addresses(word: str) -> list[str]:
         return [one.url for one in answers.evidence(word, shown.start, shown.end, _ADDRESSES)]
 
-    table = findings_table(report, addresses) if what == "findings" else scores_table(report)
+    table = findings_table(report, addresses) if what == "findings" else report.every_word.table
     if format == "jsonld":
         return partial(write_jsonld, table, report, what)
     return partial(WRITERS[format], table)

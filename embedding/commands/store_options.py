@@ -51,7 +51,6 @@ def open_store(folder: Path | None) -> SnapshotStore:
 def open_snapshot(what: str, folder: Path | None) -> Snapshot:
     """A snapshot by id or window in the store `folder`, or by its own folder or its store's."""
     from embedding.snapshots.format import MANIFEST
-    from embedding.snapshots.lookup import of_window
     from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
 
@@ -60,4 +59,4 @@ def open_snapshot(what: str, folder: Path | None) -> Snapshot:
     if folder is None and path.is_dir() and what != "latest":
         return Snapshot(path) if (path / MANIFEST).exists() else SnapshotStore(what).open()
     store = open_store(folder)
-    return store.open(of_window(store, what))
+    return store.open(store.named(what))

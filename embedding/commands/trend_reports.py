@@ -16,9 +16,9 @@ from embedding.commands.common import console, errors, print_line
 from embedding.kernel.errors import InputError, SnapshotError
 
 if TYPE_CHECKING:
+    from embedding.ask.answers import Answers
     from embedding.ask.reader import Reader
     from embedding.kernel.records import SnapshotRef
-    from embedding.trends.config import TrendsConfig
     from embedding.trends.rows import TrendReport
 
 QUIET_S = 2.0
@@ -135,16 +135,15 @@ def report_of(reader: Reader, window: str, *, scores: bool = False) -> TrendRepo
         return replace(found, scores=reader.scores(found, None)) if scores else found
 
 
-def report_between(reader: Reader, windows: tuple[str, str], config: TrendsConfig) -> TrendReport:
+def report_between(answers: Answers, windows: tuple[str, str]) -> TrendReport:
     """The report of what changed in meaning between two windows, or snapshots; InputError unless
     they are neighbours.
     """
-    from embedding.snapshots.lookup import snapshot_named
-    from embedding.trends.between import build_between, refuse_apart
+    from embedding.trends.between import refuse_apart
 
-    before, after = (snapshot_named(reader.store, one) for one in windows)
+    before, after = map(answers.reader.store.require, windows)
     with _explained_if_slow(_BETWEEN):
-        report = build_between(reader, before, after, config)
+        report = answers.between(before, after, None)
     refuse_apart(report)
     return report
 

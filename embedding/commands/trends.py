@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from embedding.settings import Settings
     from embedding.trends.axis import AxisHistory
     from embedding.trends.rows import TrendReport
-    from embedding.trends.scoretable import WordScores
     from embedding.trends.stories import StoryDocuments
 
 ABOUT = """What changed between windows.
@@ -190,7 +189,7 @@ def moved(
         from embedding.trends.scoretable import COLUMNS
 
         refuse_nothing(report)
-        _write(report, COLUMNS, scores_in(report).rows(), form)
+        _write(report, COLUMNS, report.every_word.rows(), form)
     else:
         _print(report, "moved", limit, form)
 
@@ -216,7 +215,7 @@ def score(
 
     named, report = read_words(words), _scored(asked, between)
     refuse_nothing(report)
-    known, reader = scores_in(report).of(named), asked.answers.reader
+    known, reader = report.every_word.of(named), asked.answers.reader
     source: Snapshots = reader
     if report.compared_with is not None:
         source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
@@ -408,10 +407,9 @@ def _scored(asked: AskedWindow, windows: tuple[str, str] | None) -> TrendReport:
         raise ConfigError(
             f"--id {asked.id}: not accepted with --between, which names both windows."
         )
-    reader = asked.answers.reader
     if windows:
-        return report_between(reader, windows, asked.settings.trends)
-    return report_of(reader, asked.id, scores=True)
+        return report_between(asked.answers, windows)
+    return report_of(asked.answers.reader, asked.id, scores=True)
 
 
 def _plain(where: StoryDocuments | None) -> dict[str, Any]:
@@ -427,13 +425,6 @@ def _plain(where: StoryDocuments | None) -> dict[str, Any]:
 
 REASON = "reason"
 _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
-
-
-def scores_in(report: TrendReport) -> WordScores:
-    """The figures that came with a report."""
-    if report.scores is None:
-        raise TypeError("a report that was computed has the figures of its words")
-    return report.scores
 
 
 def _write(

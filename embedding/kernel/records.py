@@ -380,6 +380,11 @@ class SnapshotRef:
     revision: int = 1
     lacks: tuple[str, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """The label of its window, which its id begins with."""
+        return self.id.rpartition("-")[0]
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "id": self.id,

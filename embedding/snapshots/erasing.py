@@ -18,8 +18,15 @@ import pyarrow.compute as pc
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.files import entry, validate, write_batch
-from embedding.snapshots.format import COUNTS, EARLIER_FILE, MANIFEST, VECTORS, Manifest, encoded
-from embedding.snapshots.phrases import PHRASES
+from embedding.snapshots.format import (
+    COUNTS,
+    EARLIER_FILE,
+    MANIFEST,
+    PHRASES,
+    VECTORS,
+    Manifest,
+    encoded,
+)
 from embedding.snapshots.pulls import CONTEXTS_FILE
 from embedding.snapshots.snapshot import read_manifest
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE

@@ -8,7 +8,9 @@ counts.arrow    word and source dictionary<string>, window int64 (Unix seconds),
                 (`CountColumns`), which snapshots of before 2026-11-27 lack
 earlier.arrow   the same of up to AMENDABLE windows before, of words that had no row when those were
                 published, where there are any
-phrases.arrow   which words are several read as one, where there are any (`phrases.py`)
+phrases.arrow   which words are several read as one, where there are any, sorted by word: word
+                string, parts list<string>, since and joined float64 (Unix seconds of event time),
+                earlier int64, as `records.Phrase` says
 usage.arrow     where the server was told to keep it: how words were used (`usage.py`), and in
                 busiest.arrow how the busiest authors used them
 contexts.arrow  the same: which contexts pulled them (`pulls.py`)
@@ -22,7 +24,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -37,7 +40,15 @@ from embedding import __version__
 from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
-from embedding.kernel.records import COUNT_COLUMNS, SnapshotData, SnapshotRef, Window, WordCounts
+from embedding.kernel.records import (
+    COUNT_COLUMNS,
+    PHRASE,
+    Phrase,
+    SnapshotData,
+    SnapshotRef,
+    Window,
+    WordCounts,
+)
 from embedding.snapshots.files import MANIFEST as MANIFEST
 from embedding.snapshots.files import FileEntry, write_batch
 from embedding.snapshots.usage import USAGE
@@ -103,6 +114,7 @@ ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 VECTORS = "vectors.arrow"
 COUNTS = "counts.arrow"
 EARLIER_FILE = "earlier.arrow"
+PHRASES = "phrases.arrow"
 AMENDABLE = 2
 """Published windows of which a server keeps counts and use, the latest ones: for amendments, and to
 say in later snapshots how often words occurred in them that had no row yet."""
@@ -294,6 +306,12 @@ def write_counts(path: Path, rows: WordCounts) -> None:
     word, source = (columns[name].indices.to_numpy() for name in ("word", "source"))
     order = pa.array(np.lexsort((columns["window"].to_numpy(), source, word)))
     write_batch(path, pa.record_batch(columns).take(order))
+
+
+def write_phrases(path: Path, phrases: Iterable[Phrase]) -> None:
+    """Write phrases.arrow as one record batch."""
+    rows = [asdict(each) for each in sorted(phrases, key=lambda each: each.word)]
+    write_batch(path, pa.RecordBatch.from_pylist(rows, schema=pa.schema(PHRASE)))
 
 
 def make_manifest(

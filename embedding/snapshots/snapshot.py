@@ -22,20 +22,18 @@ from embedding.kernel.records import (
     Window,
     WordCounts,
 )
-from embedding.snapshots import query
 from embedding.snapshots.files import entry, manifest_text, validate
 from embedding.snapshots.format import (
     COUNTS,
     EARLIER_FILE,
     MANIFEST,
+    PHRASES,
     VALUE_COLUMNS,
     VECTORS,
     Manifest,
     parse_manifest,
 )
-from embedding.snapshots.nearness import centre_of, frequent, sureness
-from embedding.snapshots.phrases import PHRASES
-from embedding.snapshots.phrases import read as read_phrases
+from embedding.snapshots.nearness import RowScales, centre_of, frequent, sureness
 from embedding.snapshots.pulls import CONTEXTS_FILE, ContextPulls
 from embedding.snapshots.pulls import read as read_pulls
 from embedding.snapshots.readability import unreadable
@@ -182,7 +180,7 @@ class Snapshot:
         """The words that are several read as one, by word."""
         if PHRASES not in self.manifest.files:
             return {}
-        return read_phrases(self._mapped(PHRASES))
+        return {row["word"]: Phrase.of(row) for row in self._mapped(PHRASES).to_pylist()}
 
     def read_vectors(self, rows: IntArray) -> FloatArray:
         """float32 [len(rows), dim]: a copy of some rows of the `in` table.
@@ -240,42 +238,25 @@ class Snapshot:
         found = pc.index_in(asked, value_set=self._batch.column("word"))
         return np.asarray(found.fill_null(-1).to_numpy(), np.int64)
 
-    def neighbours(self, query_: str | FloatArray, n: int = 10) -> list[tuple[str, float]]:
-        """The n words nearest to a word, as texts have it (itself left out), or to a vector
-        float [dim].
+    def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]]:
+        """The n words nearest to a word, as texts have it, with their nearness
+        (snapshots/nearness.py), exact, highest first.
 
-        With their nearness (snapshots/nearness.py), exact, highest first. Raises InputError for an
-        unknown word, a vector of another length, or n < 1.
+        Raises InputError for an unknown word, and n < 1.
         """
         if n < 1:
             raise InputError(f"snapshot {self.id}: n is at least 1, got {n}.")
-        row = -1
-        if isinstance(query_, str):
-            found = self.index(query_)
-            found = self.index(normalise(query_)) if found is None else found
-            if found is None:
-                raise InputError(f"snapshot {self.id}: no word {query_[:80]!r} among {len(self)}.")
-            row, vector = found, self.vectors[found]
-        else:
-            vector = np.asarray(query_, np.float32)
-            if vector.shape != (self.dim,):
-                raise InputError(
-                    f"snapshot {self.id}: a vector of length {self.dim} is accepted, got shape "
-                    f"{list(vector.shape)}."
-                )
-        rows, figures = query.nearest(
-            self.vectors, self._scales, vector[None], n, exclude=np.array([row])
-        )
-        column = self._batch.column("word")
-        return [
-            (column[int(at)].as_py(), float(figure))
-            for at, figure in zip(rows[0], figures[0], strict=True)
-            if np.isfinite(figure)
-        ]
+        row = self.index(word)
+        row = self.index(normalise(word)) if row is None else row
+        if row is None:
+            raise InputError(f"snapshot {self.id}: no word {word[:80]!r} among {len(self)}.")
+        rows, figures = self._scales.nearest(self.vectors, self.vectors[row], n, row)
+        names = self._batch.column("word").take(pa.array(rows)).to_pylist()
+        return list(zip(names, figures.tolist(), strict=True))
 
     @cached_property
-    def _scales(self) -> query.RowScales:
-        return query.RowScales.of(self.vectors, self.centre, sureness(self.counts))
+    def _scales(self) -> RowScales:
+        return RowScales.of(self.vectors, self.centre, sureness(self.counts))
 
     def verify(self) -> None:
         """Compare the SHA-256 of every file, and look whether Arrow can read it; raises

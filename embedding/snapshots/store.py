@@ -15,9 +15,9 @@ from typing import Any
 import fsspec
 import platformdirs
 
-from embedding.kernel.errors import ConfigError, SnapshotError
+from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef
-from embedding.snapshots import erasing, phrases, pulls, usage
+from embedding.snapshots import erasing, pulls, usage
 from embedding.snapshots import format as layout
 from embedding.snapshots.backends import Folder, Remote, StoreBackend
 from embedding.snapshots.files import entry
@@ -78,6 +78,8 @@ def _text(held: Mapping[str, Withdrawn]) -> str:
 log = logging.getLogger(__name__)
 
 LATEST = "latest"
+_SHOWN = 5
+"""Windows that a sentence names."""
 Refs = list[SnapshotRef]
 SnapshotIds = list[str]
 
@@ -147,7 +149,7 @@ class SnapshotStore:
                 (usage.USAGE, usage.write, use),
                 (usage.BUSIEST_FILE, usage.write, None if use is None else use.busiest),
                 (pulls.CONTEXTS_FILE, pulls.write, pulled),
-                (phrases.PHRASES, phrases.write, data.phrases or None),
+                (layout.PHRASES, layout.write_phrases, data.phrases or None),
             ]
             files = {}
             for name, write_part, part in parts:
@@ -220,6 +222,28 @@ class SnapshotStore:
                 + (f"{', '.join(like)} begins so." if like else "`yeoron snapshot list` names all.")
             )
         return Snapshot(self._place.fetch(id), self._place.address(id))
+
+    def named(self, text: str) -> str:
+        """The id of the last snapshot of the window `text` (`2020-02`); other text as it is."""
+        # The last of a window that was cut again counts.
+        return next((ref.id for ref in reversed(self.list()) if ref.label == text), text)
+
+    def require(self, text: str) -> str:
+        """The id of the snapshot with this id, or of this window; `latest` is accepted.
+
+        Raises SnapshotError for one that was withdrawn, InputError for one that is not there.
+        """
+        named, refs = self.named(text), self.list()
+        if named == LATEST or named in {ref.id for ref in refs}:
+            return self.open(named).id
+        for name in self.withdrawn():
+            if text in (name, name.rpartition("-")[0]):
+                self.open(name)
+        labels = [*dict.fromkeys(ref.label for ref in refs)]
+        raise InputError(
+            f"{text[:80]!r}: no snapshot and no window of the store; its last windows are "
+            f"{', '.join(labels[-_SHOWN:]) or 'none'}."
+        )
 
     def withdraw(self, ids: Sequence[str], reason: str) -> None:
         """Take snapshots out of the series, with the revisions before them; their files stay.

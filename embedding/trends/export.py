@@ -66,13 +66,6 @@ def findings_table(report: TrendReport, addresses: Addresses) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=FINDINGS)
 
 
-def scores_table(report: TrendReport) -> pa.Table:
-    """The figures of every word that was compared, surest first."""
-    if report.scores is None:
-        raise TypeError("a report that was computed has the figures of its words")
-    return report.scores.table
-
-
 def write_parquet(table: pa.Table, file: IO[bytes]) -> None:
     """A table as Parquet."""
     pq.write_table(table, file, compression="zstd")

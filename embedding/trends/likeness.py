@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.snapshots.nearness import unit_rows
+from embedding.snapshots.nearness import highest, unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.nearest import CANDIDATE_WORDS, highest
+from embedding.trends.nearest import CANDIDATE_WORDS
 from embedding.trends.recent import Recent
 
 _BLOCK = 4_096

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from embedding.kernel.positions import positions
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.snapshots.nearness import directions_of, sureness
+from embedding.snapshots.nearness import directions_of, highest, sureness
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.recent import Recent
 
@@ -65,17 +65,6 @@ def _highest(figures: FloatArray, k: int) -> IntArray:
     best = np.argpartition(figures, figures.shape[1] - k, axis=1)[:, figures.shape[1] - k :]
     order = np.argsort(-np.take_along_axis(figures, best, axis=1), axis=1, kind="stable")
     return np.take_along_axis(best, order, axis=1)
-
-
-def highest(figures: FloatArray, n: int) -> IntArray:
-    """int64 [k ≤ n]: places of the highest finite figures of [m], highest first, the first of
-    equal ones before the others.
-    """
-    k = min(n, len(figures))
-    best = np.argpartition(-figures, k - 1)[:k] if k < len(figures) else np.arange(k)
-    best = best[np.lexsort((best, -figures[best]))]
-    found: IntArray = best[np.isfinite(figures[best])]
-    return found
 
 
 def shared(first: IntArray, second: IntArray, n: int, block: int = 256) -> IntArray:

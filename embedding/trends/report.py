@@ -17,7 +17,6 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import LEAST_COPIED, few_texts, with_copies_once
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.evidence import RowWriter
-from embedding.trends.finished import FinishedReports
 from embedding.trends.material import ReportInput, Snapshots, figures, gather
 from embedding.trends.moved import (
     ShiftRanking,
@@ -32,6 +31,7 @@ from embedding.trends.pair import usage_apart
 from embedding.trends.permutation import MIN_DOCUMENTS
 from embedding.trends.rows import BEFORE, Note, TrendReport
 from embedding.trends.scores import no_scores
+from embedding.trends.storage import FinishedReports
 from embedding.trends.stories import continued, stories
 
 NOT_ADJACENT = "not_adjacent"

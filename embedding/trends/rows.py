@@ -354,6 +354,13 @@ class TrendReport:
     control: Mapping[str, OnlineTests] = field(default_factory=dict)
     scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=_APART)
 
+    @property
+    def every_word(self) -> WordScores:
+        """`scores`, which a report that was computed has."""
+        if self.scores is None:
+            raise TypeError("a report that was computed has the figures of its words")
+        return self.scores
+
     def by_documents(self, row: TrendRow) -> bool:
         """Whether a moved row was judged by the documents that use it, and not by its shift."""
         return self.estimator == "usage" and "usage" in row.figures

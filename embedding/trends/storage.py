@@ -23,6 +23,7 @@ from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.config import TrendsConfig
+from embedding.trends.material import lineage
 from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport
 from embedding.trends.scoretable import WordScores
 
@@ -281,3 +282,36 @@ def _checked(id: str) -> str:
     if not _ID.fullmatch(id):
         raise InputError(f"{id[:120]!r} is not a snapshot id; one looks like 2020-02-a1b2c3d4.")
     return id
+
+
+class FinishedReports:
+    """The reports in a folder that are what would be computed now: of these snapshots, in the same
+    revisions, and of these settings. Page, commands, Python and Airflow ask here first.
+
+    refs    all snapshots by window start (`SnapshotStore.list`)
+    folder  of reports; None: there is none
+    """
+
+    def __init__(
+        self, refs: Sequence[SnapshotRef], config: TrendsConfig, folder: Path | None
+    ) -> None:
+        self._refs = {ref.id: ref for ref in refs}
+        self._config, self._folder = config, folder
+        self._keys: dict[str, str] = {}
+
+    def key(self, id: str) -> str:
+        """The key that a report of a snapshot has if it is computed now; "" for an unknown one."""
+        if id not in self._keys:
+            ref, refs = self._refs.get(id), [*self._refs.values()]
+            self._keys[id] = key_of(lineage(refs, ref), self._config) if ref else ""
+        return self._keys[id]
+
+    def report(self, id: str) -> TrendReport | None:
+        """The finished report of a snapshot; None where there is none, or one of something else."""
+        key = self.key(id)
+        return load_of(self._folder, id, key) if self._folder and key else None
+
+    def scores(self, id: str) -> WordScores | None:
+        """The figures of every word that the finished report compared; None as for `report`."""
+        key = self.key(id)
+        return load_scores(self._folder, id, key) if self._folder and key else None

@@ -95,7 +95,7 @@ def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:
     report = report_of(ref)
     return TimelineStop(
         id=ref.id,
-        label=ref.id.rpartition("-")[0],
+        label=ref.label,
         findings=None if report is None else findings_of(report),
         read=report is None or report.snapshot.total_tokens > 0,
         words=() if report is None else tuple(headline(report)),

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from embedding.ask.answers import Answers
-from embedding.ask.reader import Reader, label_of
+from embedding.ask.reader import Reader
 from embedding.kernel.errors import KeyedError, SnapshotError
 from embedding.trends.recent import Fresh
 from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
@@ -163,7 +163,7 @@ class Site:
     def _whole(self, request: Request, t: PageText) -> str:
         """The windows that hold the days of the filter, as they are shown whole; empty: none."""
         refs = self._usable(request).refs(self.reader.listing().refs)
-        ends = dict.fromkeys(t.window(label_of(ref)) for ref in (*refs[:1], *refs[-1:]))
+        ends = dict.fromkeys(t.window(ref.label) for ref in (*refs[:1], *refs[-1:]))
         return t("filter_whole", windows=" – ".join(ends)) if ends else ""
 
     def words(self, request: Request, unit: str | None = None) -> PageText:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from babel.messages.pofile import PoFileError, read_po
 
-from embedding.ask.reader import Reader, label_of
+from embedding.ask.reader import Reader
 from embedding.kernel.errors import ConfigError
 
 LOCALE = Path(__file__).parent / "locale"
@@ -48,7 +48,7 @@ def unit_of(label: str) -> str:
 def unit_shown(reader: Reader) -> str:
     """What the windows of a store are, of UNIT_KEYS: as the latest one is."""
     refs = reader.listing().refs
-    return unit_of(label_of(refs[-1])) if refs else "period"
+    return unit_of(refs[-1].label) if refs else "period"
 
 
 def _moment(text: str) -> datetime:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.snapshots.lookup import snapshot_named
 from embedding.snapshots.store import LATEST
 from yeoron.table import Table
 from yeoron.word import Word
@@ -249,7 +248,7 @@ class Store:
                 f"{role}: {window!r}: text is accepted: a label such as '2020-03', an id, or "
                 "'latest'."
             )
-        return snapshot_named(self._reader.store, window)
+        return self._reader.store.require(window)
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
         name = self._id("window", window)

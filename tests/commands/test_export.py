@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from embedding.cli import app
 from embedding.commands.exporting import EXPORTED
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.snapshots.lookup import of_window
 from embedding.snapshots.store import SnapshotStore
 
 FORMULAS = ("=HYPERLINK(A1)", "+cmd", "-cmd", "@SUM(A1)")
@@ -124,7 +123,7 @@ def test_vectors_of_a_window_open_in_gensim(store, tmp_path):
     run("vectors", store, "-o", tmp_path / "latest.bin")
     found = gensim.KeyedVectors.load(str(tmp_path / "v.kv"))
     named = SnapshotStore(store)
-    snapshot = named.open(of_window(named, "2020-01"))
+    snapshot = named.open(named.named("2020-01"))
     assert (found["코로나"] == snapshot.vectors[snapshot.index("코로나")]).all()
     latest = gensim.KeyedVectors.load_word2vec_format(str(tmp_path / "latest.bin"), binary=True)
     assert "신천지" in latest

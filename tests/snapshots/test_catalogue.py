@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from embedding.kernel.errors import InputError, SnapshotError
-from embedding.snapshots.lookup import snapshot_named
 
 
 @pytest.fixture
@@ -23,9 +22,9 @@ def test_series_has_the_last_cut_of_each_window(folder, months):
 
 
 def test_by_window(folder, months):
-    assert snapshot_named(folder, "2020-02") == months[2].id
+    assert folder.require("2020-02") == months[2].id
     with pytest.raises(InputError, match=r"'2019-12': .* its last windows are 2020-01, 2020-02"):
-        snapshot_named(folder, "2019-12")
+        folder.require("2019-12")
 
 
 def test_a_window_in_place_of_an_id_is_told_its_ids(folder, months):
@@ -38,5 +37,5 @@ def test_a_window_in_place_of_an_id_is_told_its_ids(folder, months):
 
 def test_empty(folder):
     with pytest.raises(InputError, match="no window"):
-        snapshot_named(folder, "2020-02")
+        folder.require("2020-02")
     assert folder.series() == []

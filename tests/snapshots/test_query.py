@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import InputError
-from embedding.snapshots import query
-from embedding.snapshots.nearness import directions_of, sureness
+from embedding.snapshots import nearness
+from embedding.snapshots.nearness import RowScales, directions_of, sureness
 from generated import examples
 
 
@@ -17,26 +17,25 @@ from generated import examples
 @given(
     st.integers(1, 60), st.integers(1, 5), st.integers(1, 70), st.integers(0, 2**31), st.booleans()
 )
-def test_blocks_agree_with_brute_force(n, dim, k, seed, centred):
+def test_the_nearest_are_those_by_brute_force(n, dim, k, seed, centred):
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(n, dim)).astype(np.float32)
     vectors[random.random(n) < 0.1] = 0
-    queries = random.normal(size=(3, dim)).astype(np.float32)
-    taken = (None, None)
-    if centred:
-        taken = (random.uniform(-0.5, 0.5, dim).astype(np.float32), sureness(np.arange(n)))
-    block, query.BLOCK = query.BLOCK, 7
+    query = random.normal(size=dim).astype(np.float32)
+    centre = random.uniform(-0.5, 0.5, dim).astype(np.float32) * centred
+    sure = sureness(np.arange(n))
+    block, nearness._BLOCK = nearness._BLOCK, 7
     try:
-        rows, figures = query.nearest(vectors, query.RowScales.of(vectors, *taken), queries, k)
+        scales = RowScales.of(vectors, centre, sure)
     finally:
-        query.BLOCK = block
-    sure = 1.0 if taken[1] is None else taken[1]
-    centre = np.zeros(dim, np.float32) if taken[0] is None else taken[0]
-    full = directions_of(queries, centre) @ directions_of(vectors, centre).T * sure
-    expected = -np.sort(-full, axis=1)[:, :k]
-    assert rows.shape == (3, min(k, n))
-    np.testing.assert_allclose(figures, expected, atol=1e-4)
-    assert all(len(set(line)) == len(line) for line in rows.tolist())
+        nearness._BLOCK = block
+    rows, figures = scales.nearest(vectors, query, k)
+    full = directions_of(vectors, centre) @ directions_of(query[None], centre)[0] * sure
+    assert len(rows) == min(k, n) == len(set(rows.tolist()))
+    np.testing.assert_allclose(figures, full[rows], atol=1e-4)
+    np.testing.assert_allclose(figures, -np.sort(-full)[:k], atol=1e-4)
+    left, _ = scales.nearest(vectors, query, n, without=0)
+    assert sorted(left.tolist()) == list(range(1, n))
 
 
 def test_a_word_leaves_itself_out(folder, make):
@@ -48,14 +47,6 @@ def test_a_word_leaves_itself_out(folder, make):
     order = [at for at in np.argsort(-near) if at != 0]
     assert [word for word, _ in found] == [data.words[at] for at in order]
     np.testing.assert_allclose([c for _, c in found], near[order], atol=1e-6)
-
-
-def test_a_vector_finds_its_own_word_first(folder, make):
-    data = make()
-    snapshot = folder.open(folder.publish(data).id)
-    (word, near), *_ = snapshot.neighbours(data.vectors[2] * 5, 3)
-    assert word == "일본"
-    assert near == pytest.approx(float(sureness(snapshot.counts[2:3])[0]))
 
 
 def test_equal_rows_come_in_row_order(folder, make):
@@ -81,7 +72,6 @@ def test_lookups(folder, make):
     ("question", "n", "sentence"),
     [
         ("없는말", 3, "no word '없는말' among 8"),
-        (np.ones(4, np.float32), 3, r"length 6 is accepted, got shape \[4\]"),
         ("코로나", 0, "n is at least 1"),
     ],
 )

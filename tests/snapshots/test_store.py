@@ -118,7 +118,6 @@ def test_an_empty_window(store, make):
     snapshot = store.open(store.publish(data).id)
     assert len(snapshot) == 0
     assert snapshot.vectors.shape == (0, 6)
-    assert snapshot.neighbours(np.ones(6, np.float32)) == []
     assert snapshot.index("코로나") is None
 
 

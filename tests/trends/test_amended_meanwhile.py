@@ -12,8 +12,7 @@ from embedding.ask.config import AskConfig
 from embedding.ask.reader import Reader
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
-from embedding.trends.finished import FinishedReports
-from embedding.trends.storage import save
+from embedding.trends.storage import FinishedReports, save
 from incomplete import incomplete_store, parts
 from waiting import until
 

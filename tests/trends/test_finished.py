@@ -11,8 +11,8 @@ from embedding.ask.reader import Reader
 from embedding.kernel.records import SnapshotRef
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.finished import FinishedReports
 from embedding.trends.report import build_report
+from embedding.trends.storage import FinishedReports
 
 CONFIG = TrendsConfig()
 

@@ -23,8 +23,7 @@ from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.snapshotting.live import LiveModel
-from embedding.snapshots.nearness import centre_of, frequent, sureness
-from embedding.snapshots.query import RowScales, nearest
+from embedding.snapshots.nearness import RowScales, centre_of, frequent, sureness, unit_rows
 
 DIM = 8
 WORDS = [f"w{i}" for i in range(500)]
@@ -76,10 +75,10 @@ def test_nearest_words_are_those_of_the_whole_table(server, node, block):
     assert len(np.unique(counts)) > 20
     centre = centre_of(vectors[frequent(counts)])
     scales = RowScales.of(vectors, centre, sureness(counts))
-    at, near = nearest(vectors, scales, vectors[:1], 12, exclude=ints(0))
+    at, near = scales.nearest(vectors, vectors[0], 12, 0)
     found = live.neighbours("w0", 12)
-    assert [each.word for each in found] == [WORDS[i] for i in at[0]]
-    assert np.allclose([each.nearness for each in found], near[0], atol=1e-5)
+    assert [each.word for each in found] == [WORDS[i] for i in at]
+    assert np.allclose([each.nearness for each in found], near, atol=1e-5)
 
 
 def test_what_a_node_just_pushed_is_in_the_answer(server, node, ask):
@@ -250,8 +249,8 @@ def test_a_word_that_is_evicted_meanwhile_is_left_out(server, node, monkeypatch)
     live.block = 50
     state = server.state
     vectors = rows(server)
-    at, _ = nearest(vectors, RowScales.of(vectors), vectors[:1], 1, exclude=ints(0))
-    gone = WORDS[int(at[0, 0])]
+    units = unit_rows(vectors)
+    gone = WORDS[1 + int(np.argmax(units[1:] @ units[0]))]
     gather, calls = state.tables.gather, []
 
     def evict(table, slots):
