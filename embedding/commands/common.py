@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -67,6 +67,28 @@ def _settings_of_what_runs() -> Settings:
     if settings().paths.home.resolve() != found.home.resolve():
         os.environ["YEORON_PATHS__HOME"] = str(found.home.resolve())
     return settings()
+
+
+def server_status(chosen: Settings) -> dict[str, Any]:
+    """What the parameter server says of itself; UnavailableError when it is not there."""
+    import httpx
+
+    try:
+        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
+        status = dict(answer.json())
+    except (httpx.HTTPError, ValueError, TypeError) as error:
+        raise UnavailableError(
+            f"no parameter server answers at {chosen.server_status_url}; start the platform with "
+            "`yeoron up`."
+        ) from error
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        if status.get("status") == "away":
+            raise UnavailableError(" ".join(status["reasons"]))
+        raise UnavailableError(
+            f"the parameter server at {chosen.server_status_url} is restoring its last "
+            "checkpoint; ask again in a moment."
+        )
+    return status
 
 
 def keep_private() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -19,15 +19,15 @@ from embedding.commands.common import (
     log_to_stderr,
     print_json,
     print_line,
+    server_status,
     settings,
     settings_of,
     silent,
 )
-from embedding.kernel.errors import ConfigError, UnavailableError
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from embedding.platform.doctor.diagnosis import Diagnosis
-    from embedding.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -191,7 +191,7 @@ def status(as_json: Json = False) -> None:
     from embedding.platform.ports import platform_behind
 
     chosen = settings_of()
-    server = _server_status(chosen)
+    server = server_status(chosen)
     supervisor = running_supervisor(chosen)
     if supervisor is None:
         other = platform_behind(chosen.server.http_port)
@@ -216,28 +216,6 @@ def status(as_json: Json = False) -> None:
         print_line(line)
     for sentence in found:
         print_line(f"· {sentence}")
-
-
-def _server_status(chosen: Settings) -> dict[str, Any]:
-    """What the parameter server says of itself; UnavailableError when it is not there."""
-    import httpx
-
-    try:
-        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
-        server = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
-        raise UnavailableError(
-            f"no parameter server answers at {chosen.server_status_url}; start the platform with "
-            "`yeoron up`."
-        ) from error
-    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-        if server.get("status") == "away":
-            raise UnavailableError(" ".join(server["reasons"]))
-        raise UnavailableError(
-            f"the parameter server at {chosen.server_status_url} is restoring its last "
-            "checkpoint; ask again in a moment."
-        )
-    return dict(server)
 
 
 def rotate(as_json: Json = False) -> None:

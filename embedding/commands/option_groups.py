@@ -32,6 +32,7 @@ class SettingOption:
     about  its help where the field does not say it
     flag   how it is written, where not as it is called
     least  that a number may be, where no field says it
+    panel  of the help in which it stands; empty: the first
     """
 
     kind: Any
@@ -39,6 +40,7 @@ class SettingOption:
     about: str = ""
     flag: str = ""
     least: int | None = None
+    panel: str = ""
 
     @property
     def parameter(self) -> Any:
@@ -46,7 +48,10 @@ class SettingOption:
         flags = [self.flag] if self.flag else []
         about = self.about or f"{{{self.field}}}"
         kind = self.kind if self.kind is bool else self.kind | None
-        return Annotated[kind, typer.Option(*flags, help=about, min=self.least)]
+        return Annotated[
+            kind,
+            typer.Option(*flags, help=about, min=self.least, rich_help_panel=self.panel or None),
+        ]
 
 
 def by_section(
@@ -61,14 +66,6 @@ def by_section(
     return found
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Options that a command takes together, and what is made of their values, by name."""
-
-    options: list[inspect.Parameter]
-    made: Callable[[dict[str, Any]], Any]
-
-
 def grouped(function: Command, settings: Mapping[str, SettingOption] | None = None) -> Command:
     """The command that typer reads: each parameter whose type is a dataclass becomes its fields,
     and the parameter `given` what the command line says of `settings`, by name.
@@ -77,23 +74,34 @@ def grouped(function: Command, settings: Mapping[str, SettingOption] | None = No
     TypeError where two groups have an option of the same name.
     """
     hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, _Group] = {}
+    groups: dict[str, list[inspect.Parameter]] = {}
     options: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        found = [parameter.replace(annotation=hints[name], kind=_KEYWORD)]
+        own = [parameter.replace(annotation=hints[name], kind=_KEYWORD)]
         if name == "given" and settings is not None:
-            groups[name] = _of_settings(settings)
+            own = groups[name] = [
+                _option(each, one.parameter, default=False if one.kind is bool else None)
+                for each, one in settings.items()
+            ]
         elif is_dataclass(hints[name]):
-            groups[name] = _of_fields(hints[name])
-        for option in groups[name].options if name in groups else found:
+            types = get_type_hints(hints[name], include_extras=True)
+            own = groups[name] = [
+                _option(one.name, types[one.name], default=one.default)
+                for one in fields(hints[name])
+            ]
+        for option in own:
             if option.name in options:
                 raise TypeError(f"{function.__name__}: {option.name} is in two groups of options")
             options[option.name] = option
 
     def command(**values: Any) -> None:
         for name, group in groups.items():
-            own = {option.name: values.pop(option.name) for option in group.options}
-            values[name] = group.made(own)
+            own = {option.name: values.pop(option.name) for option in group}
+            if is_dataclass(hints[name]):
+                values[name] = hints[name](**own)
+            else:
+                named = own.items()
+                values[name] = {k: v for k, v in named if not (v is None or v is False or v == [])}
         function(**values)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
@@ -102,31 +110,9 @@ def grouped(function: Command, settings: Mapping[str, SettingOption] | None = No
     return command
 
 
-def _of_settings(settings: Mapping[str, SettingOption]) -> _Group:
-    options = [
-        inspect.Parameter(
-            name, _KEYWORD, default=False if one.kind is bool else None, annotation=one.parameter
-        )
-        for name, one in settings.items()
-    ]
-    return _Group(
-        options,
-        lambda own: {k: v for k, v in own.items() if v is not None and v is not False and v != []},
-    )
-
-
-def _of_fields(group: type) -> _Group:
-    types = get_type_hints(group, include_extras=True)
-    options = [
-        inspect.Parameter(
-            field.name,
-            _KEYWORD,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=types[field.name],
-        )
-        for field in fields(group)
-    ]
-    return _Group(options, lambda own: group(**own))
+def _option(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
+    usual = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, _KEYWORD, default=usual, annotation=annotation)
 
 
 def known_names(*, built_in: bool = False) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,12 +22,13 @@ from embedding.commands.common import (
     errors,
     print_json,
     print_line,
+    server_status,
     settings_of,
 )
 from embedding.commands.reasons import REASONS
 from embedding.commands.status_tables import WIDE
 from embedding.crawl.origins import doubtful
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.platform.notes import texts_left_out
 
 if TYPE_CHECKING:
@@ -226,7 +228,9 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     leased, blocked = pool_leases(chosen)["sources"], blocked_sources(chosen)
     owner = {name: one["held_by"] for name, one in leased.items()}
     owner |= dict.fromkeys(blocked, "blocked")
-    faults = _faults(chosen)
+    faults: dict[str, dict[str, int]] = {}
+    with suppress(UnavailableError):
+        faults = server_status(chosen).get("faults", {})
     if as_json:
         more = {s.name: {"node": owner.get(s.name), "faults": faults.get(s.name)} for s in sources}
         print_json([{**s.model_dump(mode="json"), **more[s.name]} for s in sources])
@@ -247,16 +251,6 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     for source in sources:
         if counts := counted(faults.get(source.name, {})):
             print_line(f"{source.name}: {counts}")
-
-
-def _faults(chosen: Settings) -> dict[str, dict[str, int]]:
-    import httpx
-
-    try:
-        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
-        return dict(answer.json().get("faults", {}))
-    except (httpx.HTTPError, ValueError, AttributeError):
-        return {}
 
 
 def _address(source: SourceConfig, *, whole: bool) -> str:

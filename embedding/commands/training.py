@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from inspect import cleandoc
 from pathlib import Path
@@ -70,7 +71,9 @@ _DEVICE = (
     "Where the tables live: cpu, cuda or auto. With cuda and --sync hogwild nodes train there "
     "(default: cpu)."
 )
-OPTIONS = {
+FIRST = ("out", "dated", "window", "tokenizer", "nodes", "state_dir")
+"""The options that a first training needs, in the order in which its help shows them."""
+_ALL = {
     "out": SettingOption(Path, "out", _NEW_FOLDER),
     "state_dir": SettingOption(Path, "state_dir", _STATE),
     "checkpoint_every": SettingOption(float, "server.checkpoint_every_s"),
@@ -120,6 +123,9 @@ OPTIONS = {
     "directions": SettingOption(int, "exchange.directions"),
     "top_share": SettingOption(float, "exchange.top_share"),
     "cache_mb": SettingOption(int, about=_CACHE, least=0),
+}
+OPTIONS = {name: _ALL[name] for name in FIRST} | {
+    name: replace(one, panel="For experts") for name, one in _ALL.items() if name not in FIRST
 }
 
 

@@ -54,20 +54,8 @@ def read_note(text: str | None, where: str) -> dict[str, Withdrawn]:
         ) from error
 
 
-def written(text: str | None, ids: Sequence[str], reason: str) -> str:
-    """The note with these snapshots withdrawn now; an entry that is there stays as it is."""
-    held = read_note(text, "this one")
-    now = Withdrawn(datetime.now(UTC), reason)
-    return _text({**dict.fromkeys(ids, now), **held})
-
-
-def without(text: str | None, ids: Sequence[str]) -> str:
-    """The note without these snapshots."""
-    held = read_note(text, "this one")
-    return _text({name: entry for name, entry in held.items() if name not in set(ids)})
-
-
-def _text(held: Mapping[str, Withdrawn]) -> str:
+def note_of(held: Mapping[str, Withdrawn]) -> str:
+    """Inverse of `read_note`."""
     entries = {
         name: {"at": entry.at.isoformat(), "reason": entry.reason}
         for name, entry in sorted(held.items())
@@ -254,7 +242,9 @@ class SnapshotStore:
             if not self._place.holds(name):
                 raise SnapshotError(f"snapshot {name}: there is none of that id in {self.uri}.")
         all_ids = dict.fromkeys([*ids, *(older for name in ids for older in self._revisions(name))])
-        self._place.take_note(NOTE, lambda text: written(text, list(all_ids), reason))
+        now = dict.fromkeys(all_ids, Withdrawn(datetime.now(UTC), reason))
+        # One that is withdrawn already stays as it is.
+        self._note(lambda held: {**now, **held})
 
     def reinstate(self, ids: Sequence[str]) -> None:
         """Put withdrawn snapshots back into the series; SnapshotError for one that is not."""
@@ -262,7 +252,10 @@ class SnapshotStore:
         for name in ids:
             if name not in held:
                 raise SnapshotError(f"snapshot {name}: it is not withdrawn in {self.uri}.")
-        self._place.take_note(NOTE, lambda text: without(text, ids))
+        self._note(lambda held: {name: one for name, one in held.items() if name not in ids})
+
+    def _note(self, change: Callable[[dict[str, Withdrawn]], dict[str, Withdrawn]]) -> None:
+        self._place.take_note(NOTE, lambda text: note_of(change(read_note(text, self.uri))))
 
     def withdrawn(self) -> dict[str, Withdrawn]:
         """Snapshots that were withdrawn, by id."""

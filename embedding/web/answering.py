@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from embedding.ask.answers import Answers
-from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.contrast import SourceContrast
 from embedding.trends.findings import findings_of
@@ -206,12 +205,7 @@ class ProgramAnswers:
         self, first: str, second: str, window: str, limit: int | None = None
     ) -> SourceContrast:
         """Words that two sources of a window use differently."""
-        known = self._reader.open(window)
-        for name in (first, second):
-            if name not in known.manifest.documents:
-                sources = ", ".join(sorted(known.manifest.documents)) or "none"
-                raise InputError(f"source {name[:80]!r}: the window has none; there are {sources}.")
-        found = self._answers.contrast(first, second, known.id, API_WAIT_S)
+        found = self._answers.contrast(first, second, self._reader.open(window).id, API_WAIT_S)
         return replace(found, rows=found.rows[:limit])
 
     def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:

@@ -111,7 +111,7 @@ def test_any_two_windows(client):
         ("/api/v1/stories?limit=x", 422, "limit"),
         ("/api/v1/scores?limit=0", 422, "limit"),
         ("/api/v1/compare?a=코로나&b=코로니", 400, "nearest spellings are 코로나"),
-        ("/api/v1/contrast?a=뉴스&b=없음", 400, "there are 게시판, 뉴스, 댓글"),
+        ("/api/v1/contrast?a=뉴스&b=없음", 400, "has 게시판, 뉴스, 댓글"),
         ("/api/v1/between?then=2020-03&now=2019-12", 400, "does not lie before"),
     ],
 )

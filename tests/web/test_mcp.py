@@ -73,7 +73,7 @@ async def test_an_assistant_finds_what_was_planted(config, tmp_path):
             ("word", {"word": "쀍쀍"}, "no snapshot holds it"),
             ("stories", {"window": "2030-01"}, "2030-01"),
             ("sources", {"first": "뉴스"}, "name two sources"),
-            ("sources", {"first": "뉴스", "second": "x"}, "the window has none"),
+            ("sources", {"first": "뉴스", "second": "x"}, "has 게시판, 뉴스, 댓글"),
             ("moved", {"limit": 0}, "limit"),
         ):
             refused = await one.call_tool(tool, arguments)
