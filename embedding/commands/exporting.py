@@ -127,7 +127,7 @@ def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFi
 def _table(what: str, format: str, window: str, snapshots: Path | None) -> WriteFile:
     """window: of the store, or the folder of a store."""
     from embedding.ask.answers import Answers
-    from embedding.commands.trend_reports import report_of
+    from embedding.commands.trends import report_of
     from embedding.trends.export import WRITERS, findings_table, write_jsonld
 
     if snapshots is None and window != "latest" and Path(window).is_dir():

@@ -9,15 +9,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 from embedding.trends.beside import Beside
 from embedding.trends.contrast import ContrastRow, Disagreement
 from embedding.trends.history import WordHistory
 from embedding.trends.mapping import NeighbourMap
-from embedding.trends.rows import NeighbourRow, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, ContextPull, NeighbourRow, TrendReport, TrendRow
 
 BESIDE_SHOWN = 12
 """Words that stand beside a word, as shown."""
+_LISTS = (
+    *("neighbours_before", "neighbours", "contexts"),
+    *("neighbours_first", "neighbours_second"),
+)
+"""Lists of words that rows have."""
+Row = TypeVar("Row", TrendRow, ContrastRow)
+Near = TypeVar("Near", NeighbourRow, ContextPull)
 _FILE = Path(__file__).parent / "function_words.txt"
 
 
@@ -27,7 +35,7 @@ def function_words() -> frozenset[str]:
     return frozenset(_FILE.read_text(encoding="utf-8").split())
 
 
-def topical(words: Sequence[NeighbourRow]) -> tuple[NeighbourRow, ...]:
+def topical(words: Sequence[Near]) -> tuple[Near, ...]:
     """Those that have a topic."""
     return tuple(one for one in words if one.word not in function_words())
 
@@ -39,26 +47,18 @@ def plain_beside(found: Sequence[Beside]) -> list[Beside]:
 
 def plain_report(report: TrendReport) -> TrendReport:
     """A report as the page shows it."""
-    return replace(
-        report,
-        moved=_rows(report.moved),
-        born=_rows(report.born),
-        risen=_rows(report.risen),
-        fallen=_rows(report.fallen),
-    )
+    rows: dict[str, Any] = {name: plain_rows(getattr(report, name)) for name in RANKINGS}
+    return replace(report, **rows)
 
 
-def plain_rows(rows: Sequence[ContrastRow]) -> tuple[ContrastRow, ...]:
-    """Words that sources use differently, as the page shows them."""
-    return tuple(
-        replace(
-            row,
-            neighbours_first=topical(row.neighbours_first),
-            neighbours_second=topical(row.neighbours_second),
-        )
-        for row in rows
-        if row.significant or row.word not in function_words()
-    )
+def plain_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Rows of a ranking, or words that sources use differently, as the page shows them."""
+    found = []
+    for row in rows:
+        if row.significant or row.word not in function_words():
+            lists: dict[str, Any] = {n: topical(getattr(row, n)) for n in _LISTS if hasattr(row, n)}
+            found.append(replace(row, **lists))
+    return tuple(found)
 
 
 def plain_disagreement(found: Disagreement) -> Disagreement:
@@ -87,16 +87,3 @@ def plain_map(found: NeighbourMap) -> NeighbourMap:
         for window in found.windows
     ]
     return replace(found, windows=tuple(windows))
-
-
-def _rows(rows: Sequence[TrendRow]) -> tuple[TrendRow, ...]:
-    return tuple(_row(row) for row in rows if row.significant or row.word not in function_words())
-
-
-def _row(row: TrendRow) -> TrendRow:
-    return replace(
-        row,
-        neighbours_before=topical(row.neighbours_before),
-        neighbours=topical(row.neighbours),
-        contexts=tuple(one for one in row.contexts if one.word not in function_words()),
-    )

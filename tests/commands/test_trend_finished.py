@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.commands import trend_reports
+from embedding.commands import trends
 from embedding.trends import report, storage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.rows import RANKINGS
@@ -39,7 +39,7 @@ def test_a_finished_report_is_shown_without_comparing_anything(
 
 def test_what_lasts_says_why_on_standard_error(yeoron, store, monkeypatch) -> None:
     """The moment after which it is said is no part of the answer: here it is at once."""
-    monkeypatch.setattr(trend_reports, "QUIET_S", 0.0)
+    monkeypatch.setattr(trends, "QUIET_S", 0.0)
     call = ("trends", "moved", "--snapshots", store.uri, "--json")
     done = yeoron(*call)
     assert "There is no finished report" in done.err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.commands.trend_reports import COMPUTED
+from embedding.commands.trends import COMPUTED
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
