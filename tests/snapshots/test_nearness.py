@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.snapshots import query
-from embedding.snapshots.nearness import UNSURE, sureness
+from embedding.snapshots.nearness import UNSURE, RowScales, sureness
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=2))
@@ -33,10 +32,9 @@ def test_the_meant_word_is_found_among_many_that_are_near_by_chance():
     vectors = rng.standard_normal((rare + 1, dim))
     vectors[0] = meaning + 0.3 * rng.standard_normal(dim)
     asked = meaning + 1.1 * rng.standard_normal(dim)
-    vectors, asked = vectors.astype(np.float32), asked.astype(np.float32)[None]
-    cosine = query.RowScales.of(vectors)
-    near = query.RowScales.of(vectors, sure=sureness(counts))
-    by_cosine, _ = query.nearest(vectors, cosine, asked, 10)
-    by_nearness, _ = query.nearest(vectors, near, asked, 10)
-    assert by_nearness[0, 0] == 0
-    assert by_cosine[0, 0] != 0
+    vectors, asked = vectors.astype(np.float32), asked.astype(np.float32)
+    none, sure = np.zeros(dim, np.float32), np.ones(rare + 1, np.float32)
+    by_cosine, _ = RowScales.of(vectors, none, sure).nearest(vectors, asked, 10)
+    by_nearness, _ = RowScales.of(vectors, none, sureness(counts)).nearest(vectors, asked, 10)
+    assert by_nearness[0] == 0
+    assert by_cosine[0] != 0
