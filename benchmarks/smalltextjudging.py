@@ -80,7 +80,7 @@ def ranked(vectors: FloatArray, asked: IntArray, counts: IntArray | None = None)
     centre = none if counts is None else centre_of(vectors[frequent(counts)])
     sure = np.ones(len(vectors), np.float32) if counts is None else sureness(counts)
     every = np.arange(len(vectors), dtype=np.int64)
-    return nearest(directions_of(vectors, centre), sure, asked, every, NEAREST)
+    return nearest(directions_of(vectors, centre), sure, asked, every, NEAREST)[0]
 
 
 def shares(found: IntArray, wanted: IntArray) -> FloatArray:

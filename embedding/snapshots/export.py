@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
@@ -16,21 +15,6 @@ from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
-
-
-class ExportFormat(StrEnum):
-    """What `export` writes.
-
-    word2vec       the binary file of word2vec.c
-    word2vec-text  its text file; nine digits, so that float32 survives the round trip
-    keyedvectors   gensim's own file (`KeyedVectors.load`), with counts; needs gensim
-    parquet        columns word, count and vector (a list of float32)
-    """
-
-    WORD2VEC = "word2vec"
-    WORD2VEC_TEXT = "word2vec-text"
-    KEYEDVECTORS = "keyedvectors"
-    PARQUET = "parquet"
 
 
 @dataclass(frozen=True)
@@ -51,9 +35,9 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
     gensim.
     """
     try:
-        write = _WRITERS[ExportFormat(format)]
-    except ValueError as error:
-        accepted = ", ".join(ExportFormat)
+        write = _WRITERS[format]
+    except KeyError as error:
+        accepted = ", ".join(_WRITERS)
         raise InputError(
             f"export format {format[:40]!r}: of vectors accepted are {accepted}."
         ) from error
@@ -78,6 +62,7 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
 
 
 def _binary(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    """The binary file of word2vec.c."""
     words, vectors = snapshot.words, snapshot.vectors
     file.write(f"{len(order)} {snapshot.dim}\n".encode())
     for at in order:
@@ -85,6 +70,7 @@ def _binary(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
 
 
 def _text(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    """Its text file; nine digits, so that float32 survives the round trip."""
     words, vectors = snapshot.words, snapshot.vectors
     line = "%s" + " %.9g" * snapshot.dim + "\n"
     file.write(f"{len(order)} {snapshot.dim}\n".encode())
@@ -93,6 +79,7 @@ def _text(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
 
 
 def _keyedvectors(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    """gensim's own file (`KeyedVectors.load`), with counts."""
     try:
         from gensim.models import KeyedVectors
     except ImportError as error:
@@ -106,6 +93,7 @@ def _keyedvectors(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
 
 
 def _parquet(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    """Columns word, count and vector (a list of float32)."""
     vectors = np.ascontiguousarray(snapshot.vectors[order], dtype=np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), snapshot.dim)
     words = [snapshot.words[at] for at in order]
@@ -113,9 +101,9 @@ def _parquet(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
     pq.write_table(table, file, compression="zstd")
 
 
-_WRITERS: dict[ExportFormat, Callable[[Snapshot, IntArray, IO[bytes]], None]] = {
-    ExportFormat.WORD2VEC: _binary,
-    ExportFormat.WORD2VEC_TEXT: _text,
-    ExportFormat.KEYEDVECTORS: _keyedvectors,
-    ExportFormat.PARQUET: _parquet,
+_WRITERS: dict[str, Callable[[Snapshot, IntArray, IO[bytes]], None]] = {
+    "word2vec": _binary,
+    "word2vec-text": _text,
+    "keyedvectors": _keyedvectors,
+    "parquet": _parquet,
 }

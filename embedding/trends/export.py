@@ -17,6 +17,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.nearest import nearest as nearest_words
 from embedding.trends.plain import in_xml, to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
 from embedding.trends.table import as_csv
@@ -163,8 +164,6 @@ def _observation(row: Mapping[str, Any], snapshot: str) -> dict[str, Any]:
 
 
 _GEXF = "http://gexf.net/1.3"
-_BLOCK = 512
-"""Words whose neighbours are looked for at once."""
 
 
 @dataclass(frozen=True)
@@ -201,21 +200,14 @@ def neighbour_graph(
     counts = np.asarray(snapshot.counts)[chosen].astype(np.int64)
     units = directions_of(np.asarray(snapshot.vectors[chosen], np.float32), snapshot.centre)
     sure = sureness(counts)
-    k = min(nearest, len(rows) - 1)
-    targets, weights = [], []
-    for at in range(0, len(rows), _BLOCK):
-        figures = (units[at : at + _BLOCK] @ units.T) * sure
-        own = np.arange(len(figures))
-        figures[own, own + at] = -np.inf
-        best = np.argsort(-figures, axis=1, kind="stable")[:, :k]
-        targets.append(best)
-        weights.append(np.take_along_axis(figures, best, axis=1))
+    every = np.arange(len(rows), dtype=np.int64)
+    targets, weights = nearest_words(units, sure, every, every, nearest)
     return NeighbourGraph(
         words=tuple(all_words[at] for at in rows),
         counts=counts,
-        source=np.repeat(np.arange(len(rows)), k),
-        target=np.concatenate(targets).reshape(-1).astype(np.int64),
-        weight=np.concatenate(weights).reshape(-1).astype(np.float32),
+        source=np.repeat(every, targets.shape[1]),
+        target=targets.reshape(-1),
+        weight=weights.reshape(-1),
     )
 
 

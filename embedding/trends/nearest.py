@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from embedding.kernel.positions import positions
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.snapshots.nearness import directions_of, highest, sureness
+from embedding.snapshots.nearness import directions_of, frequent, highest, sureness
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.recent import Recent
 
@@ -35,19 +35,20 @@ def nearest(
     candidates: IntArray,
     k: int,
     block: int = BLOCK_ROWS,
-) -> IntArray:
-    """The k candidates nearest to each query, a word itself left out.
+) -> tuple[IntArray, FloatArray]:
+    """The k candidates nearest to each query, a word itself left out, and their nearness.
 
     vectors     float32 [n, d], unit rows
     sure        float32 [n], `sureness` of their counts; ones for plain cosines
     queries     int64 [q], rows of `vectors`
     candidates  int64 [m], strictly increasing rows of `vectors`
-    returns     int64 [q, min(k, m − 1)], rows of `vectors`, nearest first
+    returns     int64 and float32 [q, min(k, m − 1)], rows of `vectors`, nearest first
     """
     k = max(min(k, len(candidates) - 1), 0)
     found = np.empty((len(queries), k), dtype=np.int64)
+    figures = np.empty((len(queries), k), dtype=np.float32)
     if k == 0:
-        return found
+        return found, figures
     scaled = vectors[candidates] * sure[candidates, None]
     pool = np.ascontiguousarray(scaled.T)
     own = positions(candidates, queries)
@@ -56,8 +57,10 @@ def nearest(
         near = vectors[queries[part]] @ pool
         mine = np.flatnonzero(own[part] >= 0)
         near[mine, own[part][mine]] = -np.inf
-        found[part] = candidates[_highest(near, k)]
-    return found
+        best = _highest(near, k)
+        found[part] = candidates[best]
+        figures[part] = np.take_along_axis(near, best, axis=1)
+    return found, figures
 
 
 def _highest(figures: FloatArray, k: int) -> IntArray:
@@ -149,23 +152,21 @@ class NeighbourCache:
 
         Highest first, by row where equal; the word itself is left out, and so are words of zeros.
         """
-        frequent = self.of(snapshot)
+        known = self.of(snapshot)
         vector = np.asarray(snapshot.vectors[row], dtype=np.float32)
         if not vector.any():
             return np.empty(0, np.int32), np.empty(0, np.float32)
         # Not a product of BLAS: for so little, its threads cost more than they save.
-        near = np.vecdot(frequent.rows, directions_of(vector[None], snapshot.centre)[0])
+        near = np.vecdot(known.rows, directions_of(vector[None], snapshot.centre)[0])
         own = self.names.code(snapshot.word_column[row].as_py())
         if own >= 0:
-            near[frequent.codes == own] = -np.inf
+            near[known.codes == own] = -np.inf
         best = highest(near, n)
-        return frequent.codes[best], near[best].astype(np.float32)
+        return known.codes[best], near[best].astype(np.float32)
 
     def _read(self, snapshot: Snapshot) -> Frequent:
         counts = np.asarray(snapshot.counts)
-        rows = np.arange(len(counts))
-        if len(counts) > self._words:
-            rows = np.sort(np.argsort(-counts, kind="stable")[: self._words])
+        rows = frequent(counts, self._words)
         vectors = snapshot.read_vectors(rows)
         vectors = directions_of(vectors, snapshot.centre) * sureness(counts[rows])[:, None]
         column = snapshot.word_column

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.snapshots.nearness import unit_rows
+from embedding.snapshots.nearness import frequent, unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.replicas import UsedWords
 
@@ -60,11 +60,7 @@ class SnapshotPair:
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""
-        if n >= len(self):
-            return np.arange(len(self), dtype=np.int64)
-        order = np.argsort(-self.familiarity, kind="stable")[:n]
-        chosen: IntArray = np.sort(order).astype(np.int64)
-        return chosen
+        return frequent(self.familiarity, n)
 
 
 def pair_of(before: Snapshot, after: Snapshot) -> SnapshotPair:

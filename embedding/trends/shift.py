@@ -125,10 +125,8 @@ def neighbourhoods(
     k = min(config.neighbours, max((len(candidates) - 1) // 2, 1))
     # One for both times: a word that is only read more often came nearer to nothing.
     sure = sureness(pair.familiarity)
-    return (
-        nearest(pair.before, sure, rows, candidates, k),
-        nearest(pair.after, sure, rows, candidates, k),
-    )
+    before, after = (nearest(one, sure, rows, candidates, k) for one in (pair.before, pair.after))
+    return before[0], after[0]
 
 
 def overlap_shift(before: IntArray, after: IntArray, n: int) -> FloatArray:

@@ -92,7 +92,7 @@ def _baseline(pair: SnapshotPair, figure: str, *, turned: bool) -> list[float]:
     if figure == "neighbours":
         candidates, plain = pair.frequent(CANDIDATES), np.ones(len(pair), np.float32)
         near = [
-            nearest(side, plain, rows, candidates, NEIGHBOURS, 1024)
+            nearest(side, plain, rows, candidates, NEIGHBOURS, 1024)[0]
             for side in (pair.before, pair.after)
         ]
         return list(map(float, overlap_shift(near[0], near[1], len(pair))))

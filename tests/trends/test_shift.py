@@ -111,7 +111,7 @@ def test_nearest_agrees_with_brute_force_and_leaves_the_word_out():
     sure = rng.random(90).astype(np.float32)
     candidates = np.asarray(sorted(rng.choice(90, 40, replace=False)), dtype=np.int64)
     queries = np.arange(90, dtype=np.int64)
-    found = nearest(vectors, sure, queries, candidates, 7, block=16)
+    found, _ = nearest(vectors, sure, queries, candidates, 7, block=16)
     for query in queries:
         allowed = [c for c in candidates if c != query]
         best = sorted(allowed, key=lambda c, q=query: -float(sure[c] * (vectors[q] @ vectors[c])))[
