@@ -71,7 +71,7 @@ _DEVICE = (
     "Where the tables live: cpu, cuda or auto. With cuda and --sync hogwild nodes train there "
     "(default: cpu)."
 )
-FIRST = ("out", "dated", "window", "tokenizer", "nodes", "state_dir")
+FIRST_OPTIONS = ("out", "dated", "window", "tokenizer", "nodes", "state_dir")
 """The options that a first training needs, in the order in which its help shows them."""
 _ALL = {
     "out": SettingOption(Path, "out", _NEW_FOLDER),
@@ -124,8 +124,10 @@ _ALL = {
     "top_share": SettingOption(float, "exchange.top_share"),
     "cache_mb": SettingOption(int, about=_CACHE, least=0),
 }
-OPTIONS = {name: _ALL[name] for name in FIRST} | {
-    name: replace(one, panel="For experts") for name, one in _ALL.items() if name not in FIRST
+OPTIONS = {name: _ALL[name] for name in FIRST_OPTIONS} | {
+    name: replace(one, panel="For experts")
+    for name, one in _ALL.items()
+    if name not in FIRST_OPTIONS
 }
 
 
