@@ -14,7 +14,8 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from yeoron_bench.gpuevaluation import HEAD, evaluation_rows, evaluations
 from yeoron_bench.gpukernel import BLOCK_TOKENS, KERNEL_HEAD, kernel_rows, kernels
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print
-from yeoron_bench.train import call
+from yeoron_bench.train import PEERS, Setting, call
 from yeoron_lab.columns.slices import ColumnSlice, slopes_of
 from yeoron_lab.examples import examples
 
@@ -45,19 +46,25 @@ LEAST, RATES, SHARES = (5, 50, 500), (0.025, 0.1), (0.25, 1.0, 4.0, 16.0, 64.0)
 """Occurrences that a word needs, learning rates, and parts of the windows that the rule allows."""
 
 
-def commands(corpus: Path, options: Sequence[str], repeats: int) -> dict[str, list[Any]]:
-    """Seconds and loss of whole commands, CPU and GPU in turn, alike but for device and policy."""
-    cores = hardware()["cores"]
-    sides = {
+def sides() -> dict[str, list[str]]:
+    """Ways to train that are compared: options of the command."""
+    cores, on_gpu = hardware()["cores"], ["--device=cuda", "--sync=hogwild"]
+    return {
         "cpu, hogwild": ["--sync=hogwild", f"--nodes={max(1, cores // 2)}"],
         "cpu, one node": [],
-        "gpu, one node": ["--device=cuda", "--sync=hogwild"],
-        "gpu, larger blocks": ["--device=cuda", "--sync=hogwild", f"--block-tokens={BLOCK_TOKENS}"],
-        "gpu, four nodes": ["--device=cuda", "--sync=hogwild", "--nodes=4"],
+        "gpu, one node": on_gpu,
+        "gpu, larger blocks": [*on_gpu, f"--block-tokens={BLOCK_TOKENS}"],
+        "gpu, four nodes": [*on_gpu, "--nodes=4"],
     }
-    found: dict[str, list[Any]] = {way: [] for way in sides}
+
+
+def commands(
+    corpus: Path, options: Sequence[str], repeats: int, ways: Mapping[str, Sequence[str]]
+) -> dict[str, list[Any]]:
+    """Seconds and loss of whole commands, in turn, alike but for the options of each way."""
+    found: dict[str, list[Any]] = {way: [] for way in ways}
     for turn in range(repeats + 1):
-        for way, own in sides.items():
+        for way, own in ways.items():
             with tempfile.TemporaryDirectory() as folder:
                 out = ["--json", "--out", str(Path(folder) / "store")]
                 said, seconds = call("embedding.cli", "train", str(corpus), *options, *own, *out)
@@ -65,6 +72,18 @@ def commands(corpus: Path, options: Sequence[str], repeats: int) -> dict[str, li
                 names = ("words_per_second", "loss", "tokens_trained", "replayed_tokens")
                 found[way].append({"seconds": seconds, **{name: said[name] for name in names}})
     return found
+
+
+def by_gensim(corpus: Path, epochs: int) -> dict[str, list[Any]]:
+    """The same passes by gensim with a worker for each core; nothing where it is not installed."""
+    if find_spec("gensim") is None:
+        return {}
+    workers, given = hardware()["cores"], Setting(epochs=epochs, sample=1e-4).options()
+    with tempfile.TemporaryDirectory() as folder:
+        given += ["--seed=1", f"--workers={workers}", f"--out={Path(folder) / 'vectors'}"]
+        said, seconds = call(PEERS, str(corpus), *given)
+    rate = said["words_per_second"]
+    return {f"gensim, {workers} workers": [{"seconds": seconds, "words_per_second": rate}]}
 
 
 def stale_loss(corpus: Corpus, rate: float, flight: int) -> float:
@@ -165,11 +184,11 @@ def bench_gpu_training(
             for model in ("sgns", "cbow")
         },
         "evaluations": evaluations(gpu()),
-        "epochs": commands(path, ["--epochs=20"], 1),
+        "epochs": {**commands(path, ["--epochs=20"], 1, sides()), **by_gensim(path, 20)},
     }
     if reviews is not None:
         options = ["--dated", "--window=month", "--tokenizer=whitespace"]
-        report["dated"] = commands(reviews, options, 2)
+        report["dated"] = commands(reviews, options, 2, sides())
     keep_and_print(report, table(report), results=results)
     return report
 
@@ -202,11 +221,13 @@ def table(report: dict[str, Any]) -> str:
             continue
         lines += ["", f"| whole command, {title} | seconds | words/s | loss |", "|---|---|---|---|"]
         for way, runs in report[title].items():
-            seconds, words, loss = (
+            seconds, words = (
                 statistics.median(run[name] for run in runs)
-                for name in ("seconds", "words_per_second", "loss")
+                for name in ("seconds", "words_per_second")
             )
-            lines.append(f"| {way} | {seconds:.1f} | {words:,.0f} | {loss:.3f} |")
+            losses = [run["loss"] for run in runs if "loss" in run]
+            loss = f"{statistics.median(losses):.3f}" if losses else "–"
+            lines.append(f"| {way} | {seconds:.1f} | {words:,.0f} | {loss} |")
     return "\n".join([*lines, ""])
 
 
