@@ -59,12 +59,12 @@ def sides() -> dict[str, list[str]]:
 
 
 def commands(
-    corpus: Path, options: Sequence[str], repeats: int, ways: Mapping[str, Sequence[str]]
+    corpus: Path, options: Sequence[str], repeats: int, alternatives: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Any]]:
     """Seconds and loss of whole commands, in turn, alike but for the options of each way."""
-    found: dict[str, list[Any]] = {way: [] for way in ways}
+    found: dict[str, list[Any]] = {way: [] for way in alternatives}
     for turn in range(repeats + 1):
-        for way, own in ways.items():
+        for way, own in alternatives.items():
             with tempfile.TemporaryDirectory() as folder:
                 out = ["--json", "--out", str(Path(folder) / "store")]
                 said, seconds = call("embedding.cli", "train", str(corpus), *options, *own, *out)

@@ -42,10 +42,12 @@ def test_all_rows_are_in_one_result(
     kernel = gpu_kernel()
     asked = []
 
-    def commands(corpus: Path, options: list[str], repeats: int, ways: dict[str, list[str]]):
+    def commands(
+        corpus: Path, options: list[str], repeats: int, alternatives: dict[str, list[str]]
+    ):
         asked.append((corpus.name, options))
         run = {"seconds": 2.0, "words_per_second": 1e6, "loss": 2.5}
-        return {way: [run] * repeats for way in ways}
+        return {way: [run] * repeats for way in alternatives}
 
     device = TorchDevice(torch.device(DEVICE))
     monkeypatch.setattr(gputraining, "on_gpu", lambda name: True)
