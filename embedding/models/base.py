@@ -85,11 +85,13 @@ class LocalBlock:
                 f"keep has {len(self.keep)} rows but a token names row {int(self.tokens.max())}: "
                 "every word of the block needs a probability to be kept."
             )
-        self._check_sentences()
-        self._check_weights()
-
-    def _check_weights(self) -> None:
-        weights = self.weights
+        ends, weights = self.sentences, self.weights
+        ordered = len(ends) > 0 and bool((ends[1:] >= ends[:-1]).all())
+        if not ordered or int(ends[0]) != 0 or int(ends[-1]) != len(self.tokens):
+            raise InputError(
+                f"sentence offsets of a block of {len(self.tokens)} tokens must rise from 0 to "
+                f"{len(self.tokens)}."
+            )
         if weights is None:
             return
         if weights.dtype != "float32" or weights.shape != (len(self.sentences) - 1,):
@@ -100,15 +102,6 @@ class LocalBlock:
         if not bool(((weights > 0) & (weights < float("inf"))).all()):
             raise InputError(
                 "weights must be finite and above 0: leave out a sentence that is not to be learnt."
-            )
-
-    def _check_sentences(self) -> None:
-        ends = self.sentences
-        ordered = len(ends) > 0 and bool((ends[1:] >= ends[:-1]).all())
-        if not ordered or int(ends[0]) != 0 or int(ends[-1]) != len(self.tokens):
-            raise InputError(
-                f"sentence offsets of a block of {len(self.tokens)} tokens must rise from 0 to "
-                f"{len(self.tokens)}."
             )
 
 

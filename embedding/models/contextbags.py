@@ -47,11 +47,6 @@ class ContextBag(NamedTuple):
             self.sizes[chosen], self.contexts[entries], self.weights[entries], self.mentions[chosen]
         )
 
-    @property
-    def owners(self) -> IntArray:
-        """The number of each context's word, int64 [m]."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
-
     def and_of(self, others: ContextBag) -> ContextBag:
         return ContextBag(
             np.concatenate([self.sizes, others.sizes]),

@@ -154,8 +154,11 @@ class Run:
                 if now - shown >= _SHOW_SECONDS:
                     shown = now
                     progress(reader.read())
-        finally:
-            self._end()
+        finally:  # those that still run are told to stop, and their processes waited for
+            self._stop.set()
+            end = time.monotonic() + _END_SECONDS
+            for thread in self._threads:
+                thread.join(max(0.0, end - time.monotonic()))
         self._stopwatch.look()
         return self._stopwatch.seconds
 
@@ -171,15 +174,10 @@ class Run:
         """Whether all have ended; raises the error of one that failed."""
         self._ended.clear()
         if self._failed:
-            raise _stated(self._failed[0])
+            error = self._failed[0]
+            # A reason that a node gave in a sentence is about what was asked of it: exit code 2.
+            raise ConfigError(str(error)) if type(error) is YeoronError else error
         return not any(thread.is_alive() for thread in self._threads)
-
-    def _end(self) -> None:
-        """Tell nodes that still run to stop, and wait for their processes to be gone."""
-        self._stop.set()
-        deadline = time.monotonic() + _END_SECONDS
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class NodeStopwatch:
@@ -238,8 +236,3 @@ class ProgressReader:
             return min(tokens / self._total, 1.0)
         known = [float(each) for each in reports if isinstance(each, (int, float))]
         return sum(known) / len(known) if known else None
-
-
-def _stated(error: BaseException) -> BaseException:
-    """A reason that a node gave in a sentence is about what was asked of it: exit code 2."""
-    return ConfigError(str(error)) if type(error) is YeoronError else error

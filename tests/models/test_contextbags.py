@@ -31,7 +31,6 @@ def test_equal_contexts_of_a_word_are_added_up():
     assert found.contexts.tolist() == [7, 3, 9]
     assert found.weights.tolist() == [3.0, 0.5, 1.0]
     assert found.mentions.tolist() == [0, 1, 2]
-    assert found.owners.tolist() == [0, 1, 1]
 
 
 def test_some_words_of_many():

@@ -284,14 +284,11 @@ class _Cutter:
         if not self.share.sources or not lines.name_sources:
             return [(self.share.source, lines)]
         groups: dict[str, list[int]] = {}
+        known, rest = self.share.sources, self.share.rest
         for at, named in enumerate(lines.sources.to_pylist()):
-            groups.setdefault(self._source(named), []).append(at)
+            name = named if named in known else rest if named else self.share.source
+            groups.setdefault(name, []).append(at)
         return [(name, lines.take(np.asarray(at, np.int64))) for name, at in groups.items()]
-
-    def _source(self, name: str) -> str:
-        """The name under which the words of a line are counted that names this source."""
-        share = self.share
-        return name if name in share.sources else share.rest if name else share.source
 
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
         keys = [document_key(self.share.source, number) for number in lines.numbers.tolist()]

@@ -12,8 +12,7 @@ import numpy as np
 
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.transport import Words
-from embedding.kernel.records import FloatArray, IntArray, TokenBlock
-from embedding.models.base import LocalBlock
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.models.jit import kernel
 from embedding.models.sampling import NoiseTable
@@ -46,28 +45,16 @@ class WordGrams:
         else:
             self.index.keep(self._lexicon.ids)
 
+    def of(self, words: IntArray) -> tuple[CodeArray, CodeArray]:
+        """Buckets int32 [g] of words (ids), one's after another's, and offsets int32 [n + 1]."""
+        return self.index.of(words, self._lexicon.names)
+
     def into(self, planned: BlockPlan) -> BlockPlan:
         """The plan with the n-gram rows behind the words' rows."""
-        flat, offsets = self.index.of(planned.words, self._lexicon.names)
+        flat, offsets = self.of(planned.words)
         rows, buckets = local_rows(flat, self.index.buckets, len(planned.words))
         block = replace(planned.block, subwords=rows, subword_offsets=offsets, subword_ids=buckets)
         return replace(planned, grams=buckets, block=block)
-
-    def whole(self, block: LocalBlock, words: IntArray, rows: int) -> LocalBlock:
-        """A block in the rows of the shared tables: bucket b lies in row `rows` + b.
-
-        words  int64, distinct ids of the block's words; rows  rows for words in those tables
-        """
-        words = np.sort(words)
-        flat, ends = self.index.of(words, self._lexicon.names)
-        offsets = np.zeros(rows + 1, dtype=np.int32)
-        offsets[words + 1] = np.diff(ends)
-        return replace(
-            block,
-            subwords=flat + np.int32(rows),
-            subword_offsets=np.cumsum(offsets, dtype=np.int32),
-            subword_ids=None if block.ids is None else np.arange(self.index.buckets),
-        )
 
 
 class WordTables:

@@ -12,7 +12,7 @@ import math
 import mmap
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -166,7 +166,17 @@ class HogwildTraining(Training):
         if self.words.grams is not None:
             words = np.unique(block.tokens)
             known = words[words >= 0].astype(np.int64)
-            block = self.words.grams.whole(block, known, len(self.tables.contexts))
+            rows, buckets = len(self.tables.contexts), self.words.grams.index.buckets
+            flat, ends = self.words.grams.of(known)
+            sizes = np.zeros(rows + 1, dtype=np.int32)
+            sizes[known + 1] = np.diff(ends)
+            # In the rows of the shared tables bucket b lies in row `rows` + b.
+            block = replace(
+                block,
+                subwords=flat + np.int32(rows),
+                subword_offsets=np.cumsum(sizes, dtype=np.int32),
+                subword_ids=None if block.ids is None else np.arange(buckets),
+            )
         return BlockPlan(words=none, extras=none, block=block)
 
 
