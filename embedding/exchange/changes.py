@@ -6,7 +6,7 @@ What the two sides of a stream do for that; other packages bring it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -15,13 +15,7 @@ from embedding.kernel.registry import NoTraits, Registry
 if TYPE_CHECKING:
     from embedding.exchange.config import ExchangeConfig
     from embedding.exchange.protocol import Push
-    from embedding.exchange.wire import Array, Message
-
-Answer = tuple[dict[str, Any], "dict[str, Array]"]
-"""Header and parts of an answer."""
-Answering = Callable[[Mapping[Table, FloatArray | HalfArray], int], Answer | None]
-"""The answer to a pull, from rows [n, dim] by table as they are now and the node's last push in
-them; None: whole rows are to be sent, from which the node begins again."""
+    from embedding.exchange.wire import Message
 
 
 class KeptRows(Protocol):
@@ -59,23 +53,54 @@ class KeptRows(Protocol):
         """The server has taken this push."""
 
 
-class StreamChanges(Protocol):
-    """The server's side, of one stream; its thread alone uses it."""
+class Answering(Protocol):
+    """The answer to one pull.
 
-    def asked(self, header: Mapping[str, Any], ids: Mapping[Table, IntArray]) -> Answering | None:
-        """What answers a pull of these rows; None: it asks for no changes. RefusedError: malformed.
+    whole  rows travel as they are, in float16 where the node asks for that
+    """
 
-        header  of the pull
+    whole: bool
+
+    def read(
+        self,
+        tables: Any,
+        slots: Callable[[], Mapping[Table, IntArray]],
+        node: str,
+        incarnation: tuple[int, int],
+    ) -> int:
+        """Look which rows the node lacks; how many of those that it asks for do not travel.
+
+        Of rows that travel whole it is called under the lock in which they are read.
+
+        tables       the server's `Tables`; slots  by table, of the rows that are asked for
+        incarnation  of the server, and the last push of the node that is in the rows
         """
+
+    def message(
+        self,
+        header: Mapping[str, Any],
+        rows: Mapping[Table, FloatArray | HalfArray],
+        sequence: int,
+    ) -> Message | None:
+        """The answer, from rows [n, dim] by table and the node's last push in them; None: whole
+        rows are to be sent, from which the node begins again."""
+
+
+class KeptByNode(Protocol):
+    """The server's side: what the node of one stream keeps. The stream's thread alone uses it."""
+
+    def asked(self, message: Message, ids: Mapping[Table, IntArray]) -> Answering | None:
+        """What answers a pull of these rows; None: it says of none that they are kept.
+        RefusedError: malformed."""
 
     def learnt(self, push: Push) -> None:
         """A push was taken; sent again it changes nothing."""
 
 
-class PulledChanges(Protocol):
-    """A way of pulling changes.
+class KeepingRows(Protocol):
+    """A way of keeping rows.
 
-    compression  the way of writing pushes whose kernels it uses, to be loaded ahead
+    compression  the way of writing pushes whose kernels it uses, to be loaded ahead; "": none
     """
 
     compression: ClassVar[str]
@@ -85,17 +110,17 @@ class PulledChanges(Protocol):
         """A node's side."""
 
     @staticmethod
-    def of_stream(seed: int) -> StreamChanges:
+    def of_stream(seed: int) -> KeptByNode:
         """A server's side, whose tables' first vectors have this seed."""
 
 
-CHANGES: Registry[type[PulledChanges], NoTraits] = Registry(
+CHANGES: Registry[type[KeepingRows], NoTraits] = Registry(
     "way of pulling changes", "yeoron.changes", "embedding.exchange", "CHANGES"
 )
 """A node whose pulls are of changes takes the first; the core has none."""
 
 
-CACHES: Registry[Callable[[ExchangeConfig], KeptRows], NoTraits] = Registry(
+CACHES: Registry[type[KeepingRows], NoTraits] = Registry(
     "way of keeping rows", "yeoron.caches", "embedding.exchange", "CACHES"
 )
 """A node that keeps rows and pulls no changes takes the first; the core has none."""
@@ -108,15 +133,23 @@ def kept_rows(config: ExchangeConfig) -> KeptRows | None:
     if not config.cache_bytes:
         return None
     wanted = f"cache_bytes {config.cache_bytes}: nothing here keeps rows"
-    return CACHES.needed(wanted, "0")(config)
+    return CACHES.needed(wanted, "0").of_node(config)
 
 
-def needed_changes() -> type[PulledChanges]:
+def needed_changes() -> type[KeepingRows]:
     """The way of pulling changes; ConfigError where none is installed."""
     return CHANGES.needed("pulls changes: nothing here pulls changes", "pulls rows")
 
 
-def changes_of_stream(seed: int) -> StreamChanges | None:
-    """The server's side of a stream; None where no node's pulls can be of changes."""
-    found = CHANGES.first()
-    return None if found is None else found.of_stream(seed)
+def kept_by_node(seed: int) -> list[KeptByNode]:
+    """The server's side of a stream, of each way of keeping rows."""
+    kinds = (CHANGES.first(), CACHES.first())
+    return [kind.of_stream(seed) for kind in kinds if kind is not None]
+
+
+def answering(
+    kept: Sequence[KeptByNode], message: Message, ids: Mapping[Table, IntArray]
+) -> Answering | None:
+    """What answers a pull of a node that says what it keeps; None: it keeps nothing."""
+    found = (each.asked(message, ids) for each in kept)
+    return next((each for each in found if each is not None), None)

@@ -17,11 +17,10 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.rowanswer import CachedRows
-from embedding.server.rows.versions import RowVersions
 from embedding.server.service import running_server
 from generated import examples
-from yeoron_lab.keeping.rowcache import RowCache
+from yeoron_lab.keeping.rowcache import CachedRows, RowCache
+from yeoron_lab.keeping.versions import RowVersions
 
 DIM, WORDS = 4, 12
 CONFIG = ExchangeConfig(
@@ -161,7 +160,7 @@ def test_malformed_claims_are_refused(nodes):
         {"op": "pull", "kept": [1, 0]},
         {"clocks": np.array([4]), "vectors.kept": np.array([0, 1, 0], dtype=np.uint8)},
     )
-    assert CachedRows.read(good, asked).since[Table.IN].tolist() == [-1, 4, -1]
+    assert CachedRows.of(good, asked).since[Table.IN].tolist() == [-1, 4, -1]
     for bad in (
         replace(good, header={"kept": 7}),
         replace(good, header={"kept": [1, True]}),
@@ -170,4 +169,4 @@ def test_malformed_claims_are_refused(nodes):
         replace(good, arrays={**good.arrays, "vectors.kept": np.zeros(2, dtype=np.uint8)}),
     ):
         with pytest.raises(RefusedError):
-            CachedRows.read(bad, asked)
+            CachedRows.of(bad, asked)

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
-from embedding.exchange.changes import changes_of_stream
+from embedding.exchange.changes import Answering, answering, kept_by_node
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
+from embedding.exchange.protocol import NAMES
 from embedding.exchange.relay import TOGETHER, aggregation
 from embedding.exchange.textcounts import SHARE_COUNTS, added_up, read, written
 from embedding.exchange.token import TokenRequired
@@ -29,11 +30,11 @@ from embedding.kernel.errors import (
     UnavailableError,
     YeoronError,
 )
+from embedding.kernel.records import FloatArray, HalfArray, Table
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
-from embedding.server.flight.rowanswer import RowAnswer
 from embedding.server.state import ServerState
-from embedding.server.validation import check_gathered, check_nodes, check_words
+from embedding.server.validation import check_gathered, check_nodes, check_rows, check_words
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +51,8 @@ Who = Callable[[], tuple[str, int]]
 """Which node greeted on a stream, and its session."""
 
 
-class Extra(Protocol):
-    """What a feature adds to one stream."""
-
-    def calls(self) -> Mapping[str, Call]:
-        """Operations by name."""
+Extra = Callable[[Who], Mapping[str, Call]]
+"""What a feature adds to one stream: operations by name."""
 
 
 class Conversation(Protocol):
@@ -139,7 +137,12 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         except (pa.ArrowException, OSError, MemoryError) as error:
             # MemoryError: a claimed length that no machine has.
             logger.info("stream of node %r ended: %s", session.node, type(error).__name__)
-            self._broken(writer, error)
+            if not isinstance(error, flight.FlightError):
+                # The sender's bytes are no message, and its stream cannot go on after them.
+                why = "message: its bytes are no Arrow record batch."
+                with contextlib.suppress(pa.ArrowException, OSError):
+                    refusal = _refused(RefusedError(why, kind="message"), self._state)
+                    self._send(writer, refusal, Parts())
         finally:
             session.ended()
 
@@ -149,14 +152,6 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         parts.sent(answer, batch, len(header))
         size: int = batch.nbytes + len(header)
         return size
-
-    def _broken(self, writer: Any, error: Exception) -> None:
-        """Tell a sender whose bytes are no message; its stream cannot go on after them."""
-        if isinstance(error, flight.FlightError):
-            return
-        with contextlib.suppress(pa.ArrowException, OSError):
-            refusal = RefusedError("message: its bytes are no Arrow record batch.", kind="message")
-            self._send(writer, _refused(refusal, self._state), Parts())
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
         """A control call."""
@@ -199,7 +194,7 @@ class NodeSession:
 
     want_checkpoint  called when the node is gone and pushes of it are in no checkpoint
     meters_of        where the bytes of this sender are counted; None: where those of nodes are
-    extras           what features add to a stream, each made for it
+    extras           what features add to a stream
     """
 
     def __init__(
@@ -208,24 +203,27 @@ class NodeSession:
         *,
         want_checkpoint: Callable[[], None] = lambda: None,
         meters_of: Callable[[str], Meters | None] = lambda _: None,
-        extras: Sequence[Callable[[Who], Extra]] = (),
+        extras: Sequence[Extra] = (),
     ) -> None:
         self.state = state
         self.node = ""
         self.number = 0
         self._want_checkpoint = want_checkpoint
-        self._changes = changes_of_stream(state.tables.seed)
+        self._kept = kept_by_node(state.tables.seed) if state.rows.local else []
         self._meters_of = meters_of
         self._calls: dict[str, Call] = {
             "admit": self._admit,
-            "vocabulary": self._vocabulary,
+            "vocabulary": lambda message: encode_vocabulary(
+                state.delta(whole(message.header, "since"))
+            ),
             "pull": self._pull,
             "push": self._push,
-            "confirm": self._confirm,
+            "confirm": lambda _: Message({"status": "ok", **state.confirm(self.node).to_dict()}),
             "bye": self._bye,
+            SHARE_COUNTS: lambda message: share_counts(state, self.node, message),
         }
         for extra in extras:
-            self._calls.update(extra(lambda: (self.node, self.number)).calls())
+            self._calls.update(extra(lambda: (self.node, self.number)))
 
     @property
     def meters(self) -> Meters:
@@ -265,30 +263,29 @@ class NodeSession:
         ids = self.state.words.admit(words.to_pylist(), counts, Contributors.read(message))
         return Message({"status": "ok"}, {"ids": ids})
 
-    def _vocabulary(self, message: Message) -> Message:
-        return encode_vocabulary(self.state.delta(whole(message.header, "since")))
-
     def _pull(self, message: Message) -> Message:
         with of_kind("message"):
             request = decode_pull(message)
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
-        ids, local = request.rows, state.rows.local
-        answer = RowAnswer.to(message, ids, dim, most_bytes, self._changes, local=local)
+        ids, half = request.rows, message.header.get("rows") == "float16"
+        check_rows(sum(map(len, ids.values())), dim, most_bytes, half=half)
         check_gathered(request.score, state.scores.sources, dim, most_bytes)
-        # What is spared is looked up among the rows as they were read.
-        with state.lock if answer.kept is not None else nullcontext():
-            rows = state.pull(self.node, request, half=answer.half)
+        kept = answering(self._kept, message, ids)
+        whole_rows = kept is None or kept.whole
+        # Which rows the node lacks is looked up among the rows as they were read.
+        with state.lock if kept is not None and kept.whole else nullcontext():
+            rows = state.pull(self.node, request, half=half and whole_rows)
             if isinstance(rows, list):
                 return Message({"status": "waiting", "waiting_for": rows})
-            spared = answer.spared(
-                state.tables.versions,
-                state.meters,
-                lambda: {t: state.rows.slots(t, ids, "pull") for t, ids in answer.ids.items()},
-                self.node,
-                (state.epoch, rows.sequence),
-            )
+            if kept is not None:
+                state.meters.rows_spared += kept.read(
+                    state.tables,
+                    lambda: {t: state.rows.slots(t, each, "pull") for t, each in ids.items()},
+                    self.node,
+                    (state.epoch, rows.sequence),
+                )
         header = {"clock": rows.clock, "nll": rows.nll, "at": rows.at}
-        return answer.message(header, rows.rows, rows.sequence, spared)
+        return rows_answered(header, rows.rows, rows.sequence, kept)
 
     def _push(self, message: Message) -> Message:
         with of_kind("message"):
@@ -296,13 +293,9 @@ class NodeSession:
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         ack = self.state.push(push, self.number)
-        if self._changes is not None and not ack.duplicate:
-            self._changes.learnt(push)
+        for kept in () if ack.duplicate else self._kept:
+            kept.learnt(push)
         return Message({"status": "ok", **ack.to_dict()})
-
-    def _confirm(self, message: Message) -> Message:
-        del message
-        return Message({"status": "ok", **self.state.confirm(self.node).to_dict()})
 
     def _bye(self, message: Message) -> Message:
         del message
@@ -313,6 +306,21 @@ class NodeSession:
     def ended(self) -> None:
         if self.node and self.state.lost(self.node, self.number):
             self._want_checkpoint()
+
+
+def rows_answered(
+    header: Mapping[str, Any],
+    rows: Mapping[Table, FloatArray | HalfArray],
+    sequence: int,
+    kept: Answering | None,
+) -> Message:
+    """The answer to a pull, of a server and of a shard alike.
+
+    rows      by table [n, dim]; sequence  the node's last push that is in them
+    """
+    header = {"status": "ok", **header, "sequence": sequence}
+    answer = None if kept is None else kept.message(header, rows, sequence)
+    return answer or Message(header, {NAMES[table]: values for table, values in rows.items()})
 
 
 def received(chunk: Any, size: int, parts: Parts, most_bytes: int) -> Message:
@@ -380,44 +388,27 @@ def _body(action: Any) -> dict[str, Any]:
     return body
 
 
-class SharingCalls:
-    """See Extra; `who` says which node greeted on the stream."""
-
-    def __init__(self, state: ServerState, who: Who) -> None:
-        self._state = state
-        self._who = who
-
-    def calls(self) -> dict[str, Call]:
-        return {SHARE_COUNTS: self.share}
-
-    def share(self, message: Message) -> Message:
-        """What this node is to do before it reads a window, and the sum if it is to take that."""
-        header, state, (node, _) = message.header, self._state, self._who()
-        window = whole(header, "window", least=-(10**10), most=10**10, of=SHARE_COUNTS)
-        nodes = whole(header, "nodes", of=SHARE_COUNTS)
-        counts = read(message)
-        with state.lock:
-            accounts = state.accounts
-            if header.get("summed") is True:
-                accounts.shared.fix(window, counts)
-                return Message({"status": "ok"})
-            readers = accounts.readers.of_window(window)
-            # One that has yet to come back to a restarted server may have read by a sum already.
-            away = accounts.readers.away(window) & (state.present() | accounts.tracker.expected)
-            if nodes:
-                readers = awaited = self._behind(window, node, nodes) | away
-            else:
-                awaited = {*state.wait([window]).readers, *away}
-            answer, parts = accounts.shared.answer(window, node, counts, readers, awaited)
-        most = state.config.max_message_bytes
-        arrays = written(added_up(parts, most)) if parts else {}
-        return Message({"status": "ok", "answer": answer}, arrays)
-
-    def _behind(self, window: int, node: str, nodes: int) -> set[str]:
-        """Nodes beside `node` that have yet to come to the end of a window (under the lock).
-
-        nodes  that read the corpus; one that never came is waited for by no name
-        """
-        state, tracker = self._state, self._state.accounts.tracker
-        behind = tracker.behind(window, (state.present() | tracker.expected) - {node})
-        return behind if len({node, *state.ledger.nodes}) >= nodes else {"", *behind}
+def share_counts(state: ServerState, node: str, message: Message) -> Message:
+    """What a node is to do before it reads a window, and the sum if it is to take that."""
+    header = message.header
+    window = whole(header, "window", least=-(10**10), most=10**10, of=SHARE_COUNTS)
+    nodes = whole(header, "nodes", of=SHARE_COUNTS)
+    counts = read(message)
+    with state.lock:
+        accounts, tracker = state.accounts, state.accounts.tracker
+        if header.get("summed") is True:
+            accounts.shared.fix(window, counts)
+            return Message({"status": "ok"})
+        readers, present = accounts.readers.of_window(window), state.present() | tracker.expected
+        # One that has yet to come back to a restarted server may have read by a sum already.
+        away = accounts.readers.away(window) & present
+        if nodes:
+            # Those of a corpus come to the end of a window, and one that never came has no name.
+            behind = tracker.behind(window, present - {node})
+            unknown = set() if len({node, *state.ledger.nodes}) >= nodes else {""}
+            readers = awaited = behind | unknown | away
+        else:
+            awaited = {*state.wait([window]).readers, *away}
+        answer, parts = accounts.shared.answer(window, node, counts, readers, awaited)
+    arrays = written(added_up(parts, state.config.max_message_bytes)) if parts else {}
+    return Message({"status": "ok", "answer": answer}, arrays)

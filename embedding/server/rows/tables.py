@@ -7,7 +7,7 @@ of an n-gram row is its bucket.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +20,8 @@ from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.models.starting import UniformDraws, first_vectors
-from embedding.server.rows.devices import RowDevice
+from embedding.server.rows.devices import RowDevice, SharedRows
 from embedding.server.rows.fetching import gather_rows
-from embedding.server.rows.versions import RowVersions
 
 _STEP_BYTES = 4 * 1024 * 1024
 _BREATH_S = 0.0002
@@ -115,11 +114,17 @@ class Optimizer:
 class Watcher(Protocol):
     """Wants to see rows before they change."""
 
-    def save(self, table: Table, slots: IntArray) -> None:
-        """These rows (slots, none negative) are about to change."""
+    def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
+        """These rows (slots, none negative) are about to change.
+
+        writer  the node that has the change already; None: nobody has
+        """
 
     def replaced(self, slots: IntArray) -> None:
         """Words came or went: these slots of the words' tables have got other rows."""
+
+    def lost(self, nodes: Collection[str]) -> None:
+        """Pushes of these were dropped: what they added to rows that they keep is not here."""
 
 
 WORD_TABLES = (Table.IN, Table.OUT)
@@ -147,7 +152,9 @@ class Tables:
     """`in` and `out`, float32 [capacity, dim], growing by doubling; shared ones do not grow.
 
     buckets  rows of `sub`, all there from the start: 0, and then there is no such table
+    shared   makes the tables where nodes write to them, too
     part     what is held where others hold the rest
+    watchers  see rows before they change
     """
 
     def __init__(
@@ -158,7 +165,7 @@ class Tables:
         capacity: int,
         seed: int,
         optimizer: Optimizer,
-        shared: bool = False,
+        shared: Callable[[Sequence[int], int], SharedRows | None] = lambda *_: None,
         buckets: int = 0,
         part: TablesPart | None = None,
     ) -> None:
@@ -176,16 +183,14 @@ class Tables:
         self.buckets = len(grams)
         kinds = tuple(Table) if grams else WORD_TABLES
         order = [table for table in SHARED if table in kinds]
-        self.memory = device.shared([self._size(t) for t in order], dim) if shared else None
-        memory = self.memory
+        self.memory = memory = shared([self._size(table) for table in order], dim)
         self._rows = {
             table: device.zeros(self._size(table), dim) if memory is None else memory.table(at)
             for at, table in enumerate(order)
         }
         self._moved = {table: device.zeros(self._size(table)) for table in kinds}
         self._start_grams(grams)
-        self._watchers: list[Watcher] = []
-        self.versions = RowVersions()
+        self.watchers: list[Watcher] = []
 
     @property
     def kinds(self) -> tuple[Table, ...]:
@@ -211,7 +216,6 @@ class Tables:
 
     def start(self, slots: IntArray, ids: IntArray) -> None:
         """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
-        self.versions.writing(None)
         for table in WORD_TABLES:
             self._before_change(table, slots)
         piece = max(1, _DRAWN // self.dim)
@@ -229,18 +233,29 @@ class Tables:
 
     def replaced(self, slots: IntArray) -> None:
         """Words came or went: what was known of the rows in these slots is of others."""
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             watcher.replaced(slots)
+
+    def lost(self, nodes: Collection[str]) -> None:
+        """Pushes of these nodes were dropped."""
+        for watcher in self.watchers:
+            watcher.lost(nodes)
 
     def gather(self, table: Table, slots: IntArray) -> DeviceArray:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
         return self._steps.gather(self._rows[table], self.device.place(slots))
 
     def add(
-        self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
+        self,
+        table: Table,
+        slots: IntArray,
+        values: FloatArray | HalfArray,
+        scale: float = 1.0,
+        writer: str | None = None,
     ) -> None:
-        """Apply a delta [n, dim] to distinct, non-negative slots."""
-        self._before_change(table, slots)
+        """Apply a delta [n, dim] to distinct, non-negative slots; `writer` as in `change`."""
+        # What the optimiser makes of a delta its node does not know.
+        self._before_change(table, slots, writer if self.optimizer.name == "sum" else None)
         rows, where, delta = self._rows[table], self.device.place(slots), self.device.place(values)
         if self.optimizer.name == "adagrad":
             moved, rate = self._moved[table], self.optimizer.rate
@@ -262,14 +277,13 @@ class Tables:
         scale   None: past the optimiser
         writer  who has these changes already
         """
-        self.versions.writing(writer)
         gone = slots < 0
         if gone.any():
             slots, values = slots[~gone], values[~gone]
         if scale is None:
             self.put(table, slots, self.read(table, slots) + values)
         else:
-            self.add(table, slots, values, scale)
+            self.add(table, slots, values, scale, writer)
         return len(slots)
 
     def read(self, table: Table, slots: IntArray) -> FloatArray:
@@ -283,29 +297,21 @@ class Tables:
         `TablesCopy.finish` completes it while the tables go on changing. `sub` is copied whole.
         """
         copy = TablesCopy(self, n, accumulators=accumulators)
-        self.watch(copy)
+        self.watchers.append(copy)
         return copy
 
     def checkpoint_copy(self, n: int) -> TablesCopy:
         """`copy` of all that `restore_from` needs: with accumulators, where there are such."""
         return self.copy(n, accumulators=self.optimizer.name == "adagrad")
 
-    def watch(self, watcher: Watcher) -> None:
-        self._watchers.append(watcher)
-
     def put(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
         """Set rows [n, dim] of distinct, non-negative slots; accumulators stay as they are."""
-        self.versions.writing(None)
         self._before_change(table, slots)
         self._rows[table][self.device.place(slots)] = self.device.place(rows)
 
     def source(self, table: Table, *, accumulators: bool) -> DeviceArray:
         """The whole array of rows, or of the optimiser's accumulators."""
         return (self._moved if accumulators else self._rows)[table]
-
-    def forget(self, copy: TablesCopy) -> None:
-        """A copy is complete."""
-        self._watchers.remove(copy)
 
     def restore(
         self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray | None = None
@@ -349,12 +355,9 @@ class Tables:
             place = len(range(held.start, at, held.step))
             rows[place : place + len(own)] = self.device.place(np.ascontiguousarray(own))
 
-    def _before_change(self, table: Table, slots: IntArray) -> None:
-        if self.optimizer.name != "sum":
-            self.versions.writing(None)
-        self.versions.changed(table, slots)
-        for watcher in self._watchers:
-            watcher.save(table, slots)
+    def _before_change(self, table: Table, slots: IntArray, writer: str | None = None) -> None:
+        for watcher in self.watchers:
+            watcher.save(table, slots, writer)
 
 
 class TablesCopy:
@@ -371,7 +374,8 @@ class TablesCopy:
             for moved in ((False, True) if accumulators else (False,))
         }
 
-    def save(self, table: Table, slots: IntArray) -> None:
+    def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
+        del writer
         for (of, _), part in self._parts.items():
             if of is table:
                 part.save(slots)
@@ -379,12 +383,15 @@ class TablesCopy:
     def replaced(self, slots: IntArray) -> None:
         """What the rows were is in the copy."""
 
+    def lost(self, nodes: Collection[str]) -> None:
+        """See Watcher; no node keeps this copy."""
+
     def finish(self, lock: AbstractContextManager[object]) -> float:
         try:
             return max(part.finish(lock) for part in self._parts.values())
         finally:
             with lock:
-                self._tables.forget(self)
+                self._tables.watchers.remove(self)
 
     def release(self) -> None:
         """The copy is needed no longer."""

@@ -7,15 +7,19 @@ optimiser of its own.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.rows.memory import grown
 from embedding.server.rows.tables import Tables
 
 _LEAST = 1024
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,15 @@ class _Bases:
         self.at[slots] = -1
 
 
+def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
+    """The array with room for so many rows; if it grows it has at least twice as many as before."""
+    if size <= len(array):
+        return array
+    fresh = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    fresh[: len(array)] = array
+    return fresh
+
+
 class Drift:
     """Bases of all tables. Not thread-safe: the server's lock guards it."""
 
@@ -67,13 +80,14 @@ class Drift:
         self._tables = tables
         self._bases = {table: _Bases(tables.dim) for table in tables.kinds}
         self._quiet = False
-        tables.watch(self)
+        tables.watchers.append(self)
 
     def __len__(self) -> int:
         return sum(bases.n for bases in self._bases.values())
 
-    def save(self, table: Table, slots: IntArray) -> None:
+    def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
         """These rows are about to change."""
+        del writer
         if self._quiet:
             return
         bases = self._bases[table]
@@ -85,6 +99,9 @@ class Drift:
         for table, bases in self._bases.items():
             if table is not Table.SUB:
                 bases.forget(slots)
+
+    def lost(self, nodes: Collection[str]) -> None:
+        """See Watcher; no node keeps these."""
 
     def take(self) -> dict[Table, Moved]:
         """What moved since the last call, by table; from now on rows have new bases."""

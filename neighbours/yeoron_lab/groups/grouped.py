@@ -14,6 +14,7 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
 from yeoron_lab.groups.entry import PIECE, Pieces, completed, decode_piece
+from yeoron_lab.keeping.versions import versions_of
 from yeoron_lab.shards.log import at_of
 from yeoron_lab.shards.state import ShardState
 
@@ -42,7 +43,7 @@ class GroupStream:
             if push.sequence <= state.inbox.ledger.of(push.node).applied:
                 # It may have been another one, if the group died together with the primary: the
                 # group is told what the rows are.
-                state.tables.versions.lost([push.node])
+                state.tables.lost([push.node])
         return replace(push, deltas=rows)
 
     def _piece(self, message: Message) -> Message:
@@ -63,7 +64,7 @@ class GroupStream:
             ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}
             header = {
                 "status": "ok",
-                "clock": state.tables.versions.start(),
+                "clock": versions_of(state.tables).clock,
                 "epoch": state.epoch,
                 "accepted": state.inbox.accepted(group),
                 "durable": state.durable(group),
@@ -75,5 +76,5 @@ class GroupStream:
         grams = table is Table.SUB
         slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.held.map.used()
         ids = state.held.ids(table, slots)
-        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, seen)]
+        found: IntArray = ids[versions_of(state.tables).unknown(group, table, slots, seen)]
         return found

@@ -2,13 +2,14 @@
 
 Each pull names the rows and, for those that are kept, of which pull they are; the server answers
 which of them somebody else has changed, and sends these and the ones that are not kept
-(`server/rows/versions.py`). What the node pushes itself it adds to the rows that it keeps, as the
+(`versions.py`). What the node pushes itself it adds to the rows that it keeps, as the
 server does; so a kept row is the server's to within the rounding of the one pull that brought it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
+from embedding.server.rows.tables import Tables
 from yeoron_lab.keeping.residuals import Residuals
+from yeoron_lab.keeping.versions import versions_of
 
 MOST_PULLS = 200
 """Rows that were not pulled again in so many pulls are asked for again."""
@@ -155,7 +158,6 @@ class RowCache:
         cached.put(chosen, rows[order], clock=self._pull)
 
 
-@CACHES.register("rows", NoTraits())
 class NodeCache:
     """See KeptRows: what others have changed since comes whole."""
 
@@ -202,3 +204,97 @@ class NodeCache:
 
     def learnt(self, push: Push) -> None:
         self.cache.learnt(unpacked(push), push.sequence)
+
+
+@dataclass
+class CachedRows:
+    """What a pull says of the rows that its node keeps; see Answering.
+
+    epoch     the incarnation of the server that they are of
+    sequence  the last push of the node that is in them
+    since     by table int64 [n]: the server's clock of each row, -1 where none is kept
+    clock     of the rows that are read now
+    lacks     by table bool [n]: which rows the node has not got as they are; empty: all are sent
+    """
+
+    epoch: int
+    sequence: int
+    since: Mapping[Table, IntArray]
+    clock: int = 0
+    lacks: dict[Table, Array] = field(default_factory=dict)
+    whole = True
+
+    @classmethod
+    def of(cls, message: Message, asked: Mapping[Table, IntArray]) -> CachedRows | None:
+        """From a pull; None when it says nothing. RefusedError when it is malformed."""
+        if "kept" not in message.header:
+            return None
+        facts = message.header["kept"]
+        if not (isinstance(facts, list) and [type(n) for n in facts] == [int, int]):
+            raise RefusedError("pull: `kept` is [epoch, sequence].")
+        clocks = message.array("clocks", "i8", 1)
+        table = np.concatenate([np.array([-1], dtype=np.int64), clocks])
+        since = {}
+        for name, ids in asked.items():
+            ages = message.array(f"{NAMES[name]}.kept", "u1", 1)
+            if len(ages) != len(ids) or int(ages.max(initial=0)) > len(clocks):
+                raise RefusedError("pull: what is kept does not go with the ids or the clocks.")
+            since[name] = table[ages]
+        epoch, sequence = facts
+        return cls(epoch, sequence, since)
+
+    def read(
+        self,
+        tables: Tables,
+        slots: Callable[[], Mapping[Table, IntArray]],
+        node: str,
+        incarnation: tuple[int, int],
+    ) -> int:
+        """See Answering: a node that keeps rows of another incarnation, or lacks a push of its own,
+        gets all of them."""
+        versions = versions_of(tables)
+        self.clock = versions.clock
+        if (self.epoch, self.sequence) != incarnation:
+            return 0
+        for table, where in slots().items():
+            self.lacks[table] = versions.unknown(node, table, where, self.since[table])
+        return sum(len(each) - int(each.sum()) for each in self.lacks.values())
+
+    def message(
+        self,
+        header: Mapping[str, Any],
+        rows: Mapping[Table, FloatArray | HalfArray],
+        sequence: int,
+    ) -> Message:
+        """Of rows that do not travel, a bit for each id says which."""
+        del sequence
+        arrays: dict[str, Array] = {}
+        for table, values in rows.items():
+            arrays[NAMES[table]] = values
+            if self.lacks:
+                arrays[NAMES[table]] = values[self.lacks[table]]
+                arrays[f"{NAMES[table]}.sent"] = np.packbits(self.lacks[table])
+        return Message({**header, "versions": self.clock}, arrays)
+
+
+class StreamCache:
+    """See KeptByNode: each pull says what the node keeps, so that nothing is remembered here."""
+
+    def asked(self, message: Message, ids: Mapping[Table, IntArray]) -> CachedRows | None:
+        return CachedRows.of(message, ids)
+
+    def learnt(self, push: Push) -> None:
+        """The node says it with its next pull."""
+
+
+@CACHES.register("rows", NoTraits())
+class RowsAsTheyWere:
+    """Both sides of pulls that leave out rows which nobody else has changed."""
+
+    compression = ""
+    of_node = NodeCache
+
+    @staticmethod
+    def of_stream(seed: int) -> StreamCache:
+        del seed
+        return StreamCache()

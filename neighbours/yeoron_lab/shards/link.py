@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
@@ -404,7 +405,7 @@ class PrimaryLinks:
         total = np.zeros((len(bags.offsets) - 1, self.layout.dim), dtype=np.float32)
         late = []
         for link in self.links:
-            own = bags.picked(self.layout.held(bags.buckets.astype(np.int64), link.index))
+            own = picked(bags, self.layout.held(bags.buckets.astype(np.int64), link.index))
             if not len(own.buckets):
                 continue
             try:
@@ -433,3 +434,9 @@ class PrimaryLinks:
 
     def total(self, name: str) -> int:
         return sum(int(link.figures.get(name, 0)) for link in self.links)
+
+
+def picked(bags: GramBags, which: npt.NDArray[np.bool_]) -> GramBags:
+    """The same words with these of their n-grams alone; bool [g]."""
+    before = np.concatenate([[0], np.cumsum(which)]).astype(np.int32)
+    return GramBags(bags.buckets[which], before[bags.offsets])

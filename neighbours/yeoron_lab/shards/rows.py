@@ -168,7 +168,7 @@ class ShardedRows(RowStore):
             tickets = tuple((ticket.node, ticket.sequence) for ticket in instruction.tickets)
             change = Change(tickets, 0.0)
             if isinstance(instruction, Apply):
-                change = Change(tickets, instruction.scale, instruction.average)
+                change = Change(tickets, instruction.scale, instruction.combine is not None)
             self._changes.append(change)
 
     def released_entry(self, writer: str, sequence: int) -> None:
@@ -216,7 +216,7 @@ class ShardedRows(RowStore):
         self._copies += 1
         position = self.log.append(CopyRows(self._copies))
         slots = np.arange(self._vocabulary.rows, dtype=np.int64)
-        at, ids = (self.log.number, position), self._vocabulary.ids_at(slots)
+        at, ids = (self.log.number, position), self._vocabulary.slot_map.ids(slots)
         return RemoteCopy(self.links, self._copies, at, ids, self.composer.buckets)
 
     def own_copy(self) -> TablesCopy:

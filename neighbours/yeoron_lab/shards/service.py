@@ -13,12 +13,13 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from embedding.exchange.changes import StreamChanges, changes_of_stream
+from embedding.exchange.changes import KeptByNode, answering, kept_by_node
 from embedding.exchange.codec import decode_push, decode_row_ids
 from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
@@ -30,12 +31,11 @@ from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
-from embedding.server.flight.rowanswer import RowAnswer
-from embedding.server.flight.shell import Call, FlightService, called, received
+from embedding.server.flight.shell import Call, FlightService, called, received, rows_answered
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.validation import check_name
+from embedding.server.validation import check_name, check_rows
 from yeoron_lab.processes import announce, end_with_parent
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.log import at_of, from_json, table_of
@@ -49,26 +49,30 @@ MAX_LOST = 10_000_000
 
 
 def answer_pull(
-    state: ShardState, node: str, message: Message, at: LogPosition, changes: StreamChanges | None
+    state: ShardState, node: str, message: Message, at: LogPosition, keeps: Sequence[KeptByNode]
 ) -> Message:
     """The rows that a node asks for at `at` or later; NotReachedError.
 
-    changes  what the stream does where changes are asked for
+    keeps  what the node keeps of rows
     """
     ids, most_bytes = decode_row_ids(message), state.spec.server.max_message_bytes
-    answer = RowAnswer.to(message, ids, state.spec.dim, most_bytes, changes)
+    half = message.header.get("rows") == "float16"
+    check_rows(sum(map(len, ids.values())), state.spec.dim, most_bytes, half=half)
+    kept = answering(keeps, message, ids)
     with state.changed:
         state.reach(at)
         slots = {table: state.held.slots(table, each, "pull") for table, each in ids.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.inbox.ledger.of(node).applied
-        spared = answer.spared(
-            state.tables.versions, state.meters, lambda: slots, node, (state.epoch, sequence)
-        )
+        if kept is not None:
+            half = half and kept.whole
+            state.meters.rows_spared += kept.read(
+                state.tables, lambda: slots, node, (state.epoch, sequence)
+            )
     as_sent = state.tables.device.as_sent
-    rows = {table: as_sent(each, answer.half) for table, each in found.items()}
-    return answer.message({"clock": 0}, rows, sequence, spared)
+    rows = {table: as_sent(each, half) for table, each in found.items()}
+    return rows_answered({"clock": 0}, rows, sequence, kept)
 
 
 def acknowledged(state: ShardState, node: str) -> Message:
@@ -163,7 +167,7 @@ class ShardSession:
         self.node = ""
         self.number = 0
         self._leads = 0
-        self._changes = changes_of_stream(state.tables.seed)
+        self._kept = kept_by_node(state.tables.seed)
         grouping = SHARD_GROUPS.first()
         self._group = None if grouping is None else grouping.conversation(state, lambda: self.node)
         self._calls: dict[str, Call] = {
@@ -229,7 +233,7 @@ class ShardSession:
         return self._acknowledged()
 
     def _pull(self, message: Message) -> Message:
-        return answer_pull(self.state, self.node, message, at_of(message), self._changes)
+        return answer_pull(self.state, self.node, message, at_of(message), self._kept)
 
     def _push(self, message: Message) -> Message:
         push = decode_push(message)
@@ -238,8 +242,8 @@ class ShardSession:
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         self.state.push(push if self._group is None else self._group.received(push, message))
-        if self._changes is not None:
-            self._changes.learnt(push)
+        for kept in self._kept:
+            kept.learnt(push)
         return self._acknowledged()
 
     def _with_block(self, push: Push, message: Message) -> Push:

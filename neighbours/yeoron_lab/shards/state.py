@@ -31,6 +31,7 @@ from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.validation import checked
+from yeoron_lab.averaging import averaged
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.heldrows import HeldRows
 from yeoron_lab.shards.inbox import ShardInbox
@@ -417,14 +418,15 @@ class ShardState:
         if entry.scale:
             moved = [self._moved(push) for push in held]
             scale = None if entry.plain else entry.scale
-            for delta, writer in deltas_of(moved, entry.scale, average=entry.average):
+            combine = averaged if entry.average else None
+            for delta, writer in deltas_of(moved, entry.scale, combine):
                 yield partial(self._add, delta, scale, writer)
         yield partial(self._book, entry, pushes)
 
     def _book(self, entry: Change, pushes: Mapping[PushNumber, Push | None]) -> None:
         """These pushes are in the rows; None for one that was lost with its node."""
         if not entry.scale:
-            self.tables.versions.lost([push.node for push in pushes.values() if push is not None])
+            self.tables.lost([push.node for push in pushes.values() if push is not None])
         self.inbox.booked(pushes)
         self.meters.pushes += len(pushes)
 

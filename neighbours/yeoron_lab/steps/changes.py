@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from embedding.exchange.changes import CHANGES, Answer, Answering
+from embedding.exchange.changes import CHANGES
 from embedding.exchange.codec import decode_packed, packed_header
 from embedding.exchange.compression.base import unpack, unpacked
 from embedding.exchange.compression.halves import widen
@@ -26,7 +25,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import positive, whole
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import NAMES, Push
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
@@ -242,10 +241,10 @@ class StreamMirror:
         self._mirror: Mirror | None = None
         self._pushed = 0
 
-    def asked(self, header: Mapping[str, Any], ids: Mapping[Table, IntArray]) -> Answering | None:
-        """See StreamChanges."""
-        wanted = Wanted.read(header)
-        return None if wanted is None else partial(self.changes, wanted, ids)
+    def asked(self, message: Message, ids: Mapping[Table, IntArray]) -> ChangesWanted | None:
+        """See KeptByNode."""
+        wanted = Wanted.read(message.header)
+        return None if wanted is None else ChangesWanted(self, wanted, ids)
 
     def changes(
         self,
@@ -253,8 +252,9 @@ class StreamMirror:
         asked: Mapping[Table, IntArray],
         rows: Mapping[Table, FloatArray | HalfArray],
         sequence: int,
-    ) -> Answer | None:
-        """The answer to a pull; None: whole rows are to be sent, from which the node begins again.
+    ) -> tuple[dict[str, Any], dict[str, Array]] | None:
+        """Header and parts of the answer to a pull; None: whole rows are to be sent, from which the
+        node begins again.
 
         That is so when the node has had other pulls than the server knows of, and when a push of
         it is in what it has but not yet in these rows, where `sequence` is the last one.
@@ -277,6 +277,30 @@ class StreamMirror:
         if self._mirror is not None and push.keeps and push.sequence > self._pushed:
             self._mirror.learnt(unpacked(push))
             self._pushed = push.sequence
+
+
+@dataclass(frozen=True)
+class ChangesWanted:
+    """See Answering: the answer to a pull that is to bring changes of these ids."""
+
+    mirror: StreamMirror
+    wanted: Wanted
+    ids: Mapping[Table, IntArray]
+    whole = False
+
+    def read(self, *about: object) -> int:
+        """Every row that is asked for travels, as what changed of it."""
+        del about
+        return 0
+
+    def message(
+        self,
+        header: Mapping[str, Any],
+        rows: Mapping[Table, FloatArray | HalfArray],
+        sequence: int,
+    ) -> Message | None:
+        found = self.mirror.changes(self.wanted, self.ids, rows, sequence)
+        return None if found is None else Message({**header, **found[0]}, found[1])
 
 
 @CHANGES.register("steps", NoTraits())

@@ -116,7 +116,7 @@ def test_no_copy_of_the_tables_is_left_where_not_even_a_file_can_be_made(
         connect(server).words("말")
         monkeypatch.setattr("embedding.server.recovery.restoring.Journal", full)
         assert "No space left" in server.recovery.request(wait=True)
-        assert server.state.tables._watchers == []
+        assert server.state.tables.watchers == []
         monkeypatch.undo()
 
 

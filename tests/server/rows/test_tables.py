@@ -119,7 +119,7 @@ def test_a_copy_is_the_tables_as_they_were_whatever_changes_meanwhile(changes, a
     copy.finish(threading.RLock())
     for table in tables.kinds:
         assert np.array_equal(copy.rows(table), wanted[table])
-    assert tables._watchers == []
+    assert tables.watchers == []
 
 
 def test_a_copy_of_nothing_is_empty():

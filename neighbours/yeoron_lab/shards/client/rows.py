@@ -37,7 +37,7 @@ class RowsOnShards:
         patience = self._session.config.pull_timeout_s
         deadline = time.monotonic() + patience
         ask = PullRequest({}, request.clock, request.score)
-        rows = pull_from_server(self._session, self.view.primary, ask, self.links.tend)
+        rows = pull_from_server(self._session, self.view, ask, self.links.tend)
         attempt = 0
         while (found := self._gather(rows, asked, patient=attempt < _TRIES)) is None:
             if time.monotonic() > deadline:
@@ -50,7 +50,7 @@ class RowsOnShards:
             # A restarted primary counts again; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             again = PullRequest({}, request.clock)
-            rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
+            rows = pull_from_server(self._session, self.view, again, self.links.tend)
             rows = replace(rows, nll=nll, waited_s=waited)
         return found
 

@@ -12,39 +12,32 @@ from embedding.kernel.records import IntArray
 from yeoron_lab.shards.client.split import split_push
 
 
-class ShardedView:
-    """The rows of all shards together.
+class ShardedView(OwnRows):
+    """The rows of all shards together; of the server itself, which has none, nothing is kept.
 
     Each shard has marks, clocks and an incarnation of its own; a shard that starts again changes
     nothing of what is kept of the others. What compression keeps back is one store for all.
 
-    primary  of the server itself, which has none: nothing is kept
-    parts    those of each shard
+    parts  those of each shard
     """
 
     def __init__(self, config: ExchangeConfig, feedback: Sending) -> None:
-        self.primary = OwnRows(config, feedback)
+        super().__init__(config, feedback)
         self.parts: list[OwnRows] = []
-        self._config = config
-        self._feedback = feedback
 
     def attach(self, shards: int) -> list[OwnRows]:
         """Begin with so many shards; each may take its part of `cache_bytes`."""
-        memory = self._config.cache_bytes
+        memory = self.config.cache_bytes
         share = {"cache_bytes": max(1, memory // shards) if memory else 0}
         self.parts = [
-            OwnRows(self._config.model_copy(update=share), self._feedback) for _ in range(shards)
+            OwnRows(self.config.model_copy(update=share), self.feedback) for _ in range(shards)
         ]
-        self._feedback.shards = shards
+        self.feedback.shards = shards
         return self.parts
 
     @property
     def keeps(self) -> bool:
         return any(part.keeps for part in self.parts)
-
-    def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
-        """See OwnRows; each shard greets for itself."""
-        self.primary.greeted(epoch, sequence, direct=direct, first=first)
 
     def taken(self, push: Push) -> None:
         """The primary and every shard have taken this push."""
@@ -59,13 +52,13 @@ class ShardedView:
                 part.kept.refused()
 
     def alive(self, ids: IntArray) -> None:
-        self._feedback.keep(ids)
+        self.feedback.keep(ids)
         for part in self.parts:
             if part.kept is not None:
                 part.kept.alive(ids)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = self.primary.figures()
+        found = super().figures()
         for part in self.parts:
             for name, value in part.figures()["cache"].items():
                 if name != "kind":

@@ -1,6 +1,6 @@
 """When each row was changed last, and by whom, so that a row that a node has is not sent again.
 
-A node that keeps rows adds its own deltas to them itself (`exchange/changes.py`): what counts for
+A node that keeps rows adds its own deltas to them itself (`rowcache.py`): what counts for
 it is the last change by anybody else. Two marks a row are enough to tell that for every node: the
 last change and who made it, and the last change by another than that one.
 """
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import IntArray, Table
+from embedding.server.rows.tables import Tables
 
 _BoolArray = npt.NDArray[np.bool_]
 _NOBODY = -1
@@ -38,48 +39,32 @@ class _Marks:
 
 
 class RowVersions:
-    """Marks of all tables. Not thread-safe: the server's lock guards it.
-
-    Nothing is kept before the first node asks (`start`), so that it costs nothing where no node
-    keeps rows.
+    """Marks of all tables; a Watcher of them. Not thread-safe: the server's lock guards it.
 
     clock  changes so far: sent to a node with the rows it gets
     """
 
     def __init__(self) -> None:
-        self.clock = 0
-        self._marks: dict[Table, _Marks] | None = None
+        self.clock = 1
+        self._marks = {table: _Marks() for table in Table}
         self._nodes: dict[str, int] = {}
         self._lost: dict[str, int] = {}
-        self._writer = _NOBODY
 
-    def start(self) -> int:
-        """Keep marks from now on; the clock."""
-        if self._marks is None:
-            self.clock += 1
-            self._marks = {table: _Marks() for table in Table}
-        return self.clock
-
-    def writing(self, node: str | None) -> None:
-        """The next changes are this node's, which has them already; None: nobody has them."""
-        self._writer = _NOBODY
-        if node is not None:
-            self._writer = self._nodes.setdefault(node, len(self._nodes))
-
-    def changed(self, table: Table, slots: IntArray) -> None:
+    def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
         """These rows (slots, none negative) change now."""
-        if self._marks is None:
-            return
+        by = _NOBODY if writer is None else self._nodes.setdefault(writer, len(self._nodes))
         self.clock += 1
         marks = self._marks[table]
         marks.reserve(slots, self.clock)
-        switched = slots[(marks.writer[slots] != self._writer) | (self._writer == _NOBODY)]
+        switched = slots[(marks.writer[slots] != by) | (by == _NOBODY)]
         marks.other[switched] = marks.last[switched]
         marks.last[slots] = self.clock
-        marks.writer[slots] = self._writer
+        marks.writer[slots] = by
+
+    def replaced(self, slots: IntArray) -> None:
+        """See Watcher; new rows were marked when they changed."""
 
     def lost(self, nodes: Iterable[str]) -> None:
-        """Pushes of these were dropped: the rows that they keep are not the server's."""
         self.clock += 1
         self._lost.update(dict.fromkeys(nodes, self.clock))
 
@@ -92,8 +77,7 @@ class RowVersions:
         since  int64 [n], or one for all: the clock of the rows that the node keeps, -1 where it
                keeps none
         """
-        self.start()
-        marks = (self._marks or {})[table]
+        marks = self._marks[table]
         marks.reserve(slots, self.clock)
         clipped = np.maximum(slots, 0)
         own = marks.writer[clipped] == self._nodes.get(node, _NOBODY - 1)
@@ -101,3 +85,15 @@ class RowVersions:
         least = self._lost.get(node, 0)
         found: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
         return found
+
+
+def versions_of(tables: Tables) -> RowVersions:
+    """The marks of these tables. They are kept from the first time that anybody asks, so that they
+    cost nothing where no node keeps rows.
+    """
+    for watcher in tables.watchers:
+        if isinstance(watcher, RowVersions):
+            return watcher
+    found = RowVersions()
+    tables.watchers.append(found)
+    return found
