@@ -8,13 +8,10 @@ from collections.abc import Sequence, Sized
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from embedding.exchange.contributors import Contributors
-from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig
-from embedding.server.grouping import Upstream
 from embedding.server.ledger.sequence import Journal
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rowstore.interface import RowStore
@@ -121,7 +118,6 @@ class WordAdmission:
         accounts: Accounts,
         changes: ChangeQueue,
         lock: threading.RLock,
-        upstream: Upstream | None,
     ) -> None:
         self.vocabulary = accounts.vocabulary
         self.anonymity = AnonymityThreshold(
@@ -136,16 +132,13 @@ class WordAdmission:
         self._accounts = accounts
         self._changes = changes
         self._lock = lock
-        self._upstream = upstream
 
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        """Ids of words; see ParameterClient.admit. New ones get none while upstream is away."""
+        """Ids of words; see ParameterClient.admit."""
         if len(words) != len(counts):
             raise RefusedError("admit: words and counts differ in length.")
-        if self._upstream is not None:
-            return self._admit_upstream(self._upstream, words, counts, contributors)
         if len(counts) and int(counts.min()) < 0:
             raise RefusedError("admit: a count below 0.")
         with self.admitting:
@@ -164,28 +157,6 @@ class WordAdmission:
             with self._lock:
                 return self.vocabulary.ids(words)
 
-    def _admit_upstream(
-        self,
-        upstream: Upstream,
-        words: Sequence[str],
-        counts: IntArray,
-        contributors: Contributors | None,
-    ) -> IntArray:
-        with self._lock:
-            known = self.vocabulary.ids(words)
-        if not (known < 0).any():
-            return known
-        with self.admitting:
-            try:
-                ids = upstream.ids(words, counts, contributors)
-            except UnavailableError:
-                return known
-            with self._lock:
-                new = (ids >= 0) & (self.vocabulary.ids(words) < 0)
-                at = np.flatnonzero(new)[np.argsort(ids[new], kind="stable")]
-                self.install_given(ids[at], [words[i] for i in at.tolist()])
-                return self.vocabulary.ids(words)
-
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
         if len(evicted):
@@ -194,19 +165,6 @@ class WordAdmission:
         admission = self.vocabulary.admit(words, evicted)
         self._accounts.rare.placed(admission.slots, admission.evicted)
         self._changes.carry_out(lambda: [partial(self._rows.start, admission)])
-
-    def install_given(self, ids: IntArray, words: Sequence[str]) -> None:
-        """Give words rows and these ids (increasing), whatever ids lie between them (under the
-        lock); those that have a row are passed over."""
-        fresh = self.vocabulary.slots_given(ids) < 0
-        ids, words = ids[fresh], [word for word, new in zip(words, fresh, strict=True) if new]
-        ends = np.flatnonzero(np.diff(ids) != 1) + 1
-        last = self.vocabulary.next_id
-        for run in np.split(np.arange(len(ids)), ends):
-            if len(run):
-                self.vocabulary.next_id = int(ids[run[0]])
-                self.install(words[run[0] : run[-1] + 1], ids[:0])
-        self.vocabulary.next_id = max(last, self.vocabulary.next_id)
 
     def go_on_in(self, journal: Journal) -> Journal:
         """Note words in another journal from now on; the one before (under both locks)."""

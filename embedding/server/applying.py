@@ -94,8 +94,8 @@ class Applying:
         its node would take it for applied."""
         pushes = [arrival.push for arrival in arrivals]
         if isinstance(instruction, Apply):
-            scale, average = instruction.scale, instruction.average
-            for delta, writer in deltas_of(pushes, scale, average=average):
+            scale = instruction.scale
+            for delta, writer in deltas_of(pushes, scale, instruction.combine):
                 yield partial(self.add, delta, scale, writer)
         else:
             yield partial(self._dropped, pushes)
@@ -112,7 +112,7 @@ class Applying:
         meters = self._accounts.meters
         meters.dropped_pushes += len(pushes)
         meters.dropped_tokens += sum(push.tokens for push in pushes)
-        self._rows.tables.versions.lost([push.node for push in pushes])
+        self._rows.tables.lost([push.node for push in pushes])
 
     def _book(self, arrival: PushArrival, now: float) -> None:
         push = arrival.push

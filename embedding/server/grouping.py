@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Push, Welcome
-from embedding.kernel.records import IntArray, SnapshotRef, Window
+from embedding.kernel.records import SnapshotRef, Window
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.meters import Meters
@@ -21,7 +20,7 @@ from embedding.server.words.vocabulary import Vocabulary
 class Upstream(Protocol):
     """The server upstream gives ids, cuts windows and keeps what is learnt here.
 
-    The lock of the server here guards all calls but `ids`.
+    The lock of the server here guards all calls.
     """
 
     def check(self, sync: SyncConfig) -> None:
@@ -33,10 +32,8 @@ class Upstream(Protocol):
     def welcome(self, own: Welcome) -> Welcome:
         """The answer to a node's greeting, with what holds for the whole model."""
 
-    def ids(
-        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None
-    ) -> IntArray:
-        """Ids int64 [n] of words, -1 for none; UnavailableError while it cannot be asked."""
+    def words(self, *made_from: Any) -> Any:
+        """A `WordAdmission`: how words get their rows here."""
 
     def released(self, push: Push, after: int) -> None:
         """A push is about to be applied or dropped; `after`: the node's last one before it."""
@@ -154,7 +151,7 @@ class ServerGroups(Protocol):
 
     @staticmethod
     def stream(followers: Any, state: Any, asks: Callable[[str], list[Any]], who: Any) -> Any:
-        """What a group may ask on its stream: an `Extra` (`flight/shell.py`).
+        """Operations by name that a group may ask for on its stream (`flight/shell.py`).
 
         followers  as `followers` gave them
         asks       what a node is asked to hand in

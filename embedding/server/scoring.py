@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +21,8 @@ from embedding.server.config import ServerConfig
 from embedding.server.rows.devices import RowDevice
 from embedding.server.rowstore.interface import PairSlots, Vectors
 
-_EWMA = 0.1
+EWMA = 0.1
+"""What a new loss weighs in the running mean of its source."""
 HELD_OUT_PAIRS = 5_000
 
 
@@ -60,7 +60,7 @@ class ScoreKeeper:
 
     def __init__(self, config: ServerConfig, device: RowDevice) -> None:
         self._device = device
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self.sources: dict[str, SourceScore] = {}
         self._ring = PairRing(HELD_OUT_PAIRS)
         self._together = Cooccurrence(config.pip_words)
@@ -74,38 +74,17 @@ class ScoreKeeper:
         total, n = float(losses.sum()), len(losses)
         if not math.isfinite(total):
             return None
-        with self._lock:
+        with self.lock:
             entry = self.sources.setdefault(pairs.source, SourceScore(smooth=total / n))
-            entry.smooth += _EWMA * (total / n - entry.smooth)
+            entry.smooth += EWMA * (total / n - entry.smooth)
             entry.add(pairs.windows[known], losses)
             self._ring.add(pairs.centres[known], pairs.contexts[known], pairs.negatives[known])
             self._together.add(pairs.centres[known], pairs.contexts[known])
         return total / n
 
-    def drain(self) -> list[tuple[str, int, float, int]]:
-        """Source, window, sum and pairs of what was scored since the last call; forgotten here."""
-        with self._lock:
-            found = [
-                (source, start, loss, pairs)
-                for source, entry in self.sources.items()
-                for start, (loss, pairs) in entry.windows.items()
-            ]
-            for entry in self.sources.values():
-                entry.windows = {}
-        return found
-
-    def take_over(self, scored: Iterable[tuple[str, int, float, int]]) -> None:
-        """What another server has drained counts here."""
-        with self._lock:
-            for source, start, loss, pairs in scored:
-                entry = self.sources.setdefault(source, SourceScore(smooth=loss / pairs))
-                entry.smooth += _EWMA * (loss / pairs - entry.smooth)
-                total, n = entry.windows.get(start, (0.0, 0))
-                entry.windows[start] = (total + loss, n + pairs)
-
     def follow(self, frequent: IntArray) -> None:
         """Sample co-occurrences of these ids (most frequent first) from now on."""
-        with self._lock:
+        with self.lock:
             self._together.follow(frequent)
 
     def measure(
@@ -117,13 +96,13 @@ class ScoreKeeper:
         nll_sample        loss of the kept pairs on these very rows (after learning)
         pip               PIP loss of the frequent words against their sampled SPPMI
         """
-        with self._lock:
+        with self.lock:
             found = self._losses(window)
         return found | self.judge(ids, vectors, contexts)
 
     def judge(self, ids: IntArray, vectors: DeviceArray, contexts: DeviceArray) -> dict[str, float]:
         """`nll_sample` and `pip` of rows [n, d] on any device; ids int64 [n], increasing."""
-        with self._lock:
+        with self.lock:
             sample = self._ring.pairs()
             frequent, together = self._together.table()
         found: dict[str, float] = {}
@@ -141,7 +120,7 @@ class ScoreKeeper:
 
     def needed(self) -> IntArray:
         """Ids of the words that `judge` looks at, increasing."""
-        with self._lock:
+        with self.lock:
             sample = self._ring.pairs()
             frequent, _ = self._together.table()
         parts = [frequent, *([] if sample is None else [part.reshape(-1) for part in sample])]

@@ -22,7 +22,7 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.kernel.errors import FencedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
-from embedding.server import controls
+from embedding.server import service
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
@@ -428,7 +428,7 @@ def test_a_life_that_a_group_has_fenced_stays_fenced_when_the_group_is_killed(
 
 def test_two_changes_of_settings_at_once_are_both_made(leader, monkeypatch) -> None:
     changing = [threading.Thread(target=ask, args=(leader, {"staleness": 9}))]
-    check = controls.validate
+    check = service.validate
 
     def slow(*args: object) -> object:
         found = check(*args)
@@ -438,7 +438,7 @@ def test_two_changes_of_settings_at_once_are_both_made(leader, monkeypatch) -> N
             other.join(1.0)
         return found
 
-    monkeypatch.setattr(controls, "validate", slow)
+    monkeypatch.setattr(service, "validate", slow)
     (other,) = changing
     ask(leader, {"tau": 7})
     other.join()

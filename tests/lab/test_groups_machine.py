@@ -47,7 +47,8 @@ class Line:
     def __init__(self, world: World) -> None:
         self.world = world
         self.session = NodeSession(
-            world.leader, extras=[partial(GroupCalls, world.groups, world.leader, lambda _: [])]
+            world.leader,
+            extras=[lambda who: GroupCalls(world.groups, world.leader, lambda _: [], who).calls()],
         )
 
     def open(self) -> None: ...

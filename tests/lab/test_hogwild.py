@@ -16,7 +16,6 @@ from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, Wi
 from embedding.models.base import BlockLoss, Trainer, make_trainer
 from embedding.models.config import ModelConfig
 from embedding.server.config import SyncConfig
-from embedding.server.rows import torchdevice
 from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.rowstore import local
 from embedding.server.state import ServerState
@@ -27,6 +26,7 @@ from embedding.worker.learning.ticks import Close
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from gpukernel import DEVICE, gpu_kernel
+from yeoron_lab.hogwild import memory
 from yeoron_lab.hogwild import training as hogwild
 from yeoron_lab.hogwild.training import MappedTables, in_place
 
@@ -129,7 +129,7 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> ServerState:
         return "lent"
 
     # By CUDA IPC a process opens no tables of its own.
-    monkeypatch.setattr(torchdevice, "lend", lend)
+    monkeypatch.setattr(memory, "lend", lend)
     monkeypatch.setattr(hogwild, "borrow", lambda handle, shape: lent[-1].view(shape))
     monkeypatch.setattr(local, "pick_device", lambda name, *, shared: there)
     return make_state(SyncConfig(policy="hogwild"), dim=DIM, max_words=50)
@@ -192,7 +192,7 @@ def test_tables_that_a_gpu_has_no_room_for_are_refused(monkeypatch: pytest.Monke
     device = TorchDevice(torch.device(DEVICE))
     monkeypatch.setattr(torch, "zeros", full)
     with pytest.raises(ConfigError, match=r"tables of 50 words and 4 numbers.*smaller max_words"):
-        device.shared([50, 50], 4)
+        memory.shared_rows(device, [50, 50], 4)
 
 
 def test_tables_of_a_gpu_that_this_process_cannot_reach_are_refused() -> None:

@@ -15,6 +15,7 @@ from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
+from yeoron_lab.aggregating.aggregator import push_together
 
 NODES = ("a", "b")
 DIM = 2
@@ -48,7 +49,7 @@ def rows(state: ServerState) -> list[float]:
 @pytest.mark.parametrize("policy", ["bsp", "ssp", "asp"])
 def test_all_are_booked_with_the_rows(policy: str) -> None:
     state = a_state(policy)
-    acks = state.push_together(pushes(), sessions(state))
+    acks = push_together(state, pushes(), sessions(state))
     assert [(ack.sequence, ack.clock) for ack in acks] == [(1, 1), (1, 1)]
     assert rows(state) == [3.0, 3.0]
     assert state.meters.tokens == 12
@@ -96,7 +97,7 @@ def test_when_one_cannot_be_taken_none_is(
     spoil(state, parts)
     before = state.meters.tokens
     with pytest.raises(RefusedError):
-        state.push_together(parts, numbers)
+        push_together(state, parts, numbers)
     assert rows(state) == [0.0, 0.0]
     assert state.meters.tokens == before
     assert state.ledger.of("a").accepted == 0

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -110,7 +109,9 @@ class Line:
                 else NodeSession(
                     state,
                     extras=[
-                        partial(GroupCalls, network.groups[self.location], state, lambda _: [])
+                        lambda who: GroupCalls(
+                            network.groups[self.location], state, lambda _: [], who
+                        ).calls()
                     ],
                 )
             )

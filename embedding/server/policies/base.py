@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
+from embedding.server.rows.devices import RowDevice, SharedRows
 
 
 class Policy(ABC):
@@ -20,6 +21,13 @@ class Policy(ABC):
 
     def __init__(self, config: SyncConfig) -> None:
         self.config = config
+
+    @staticmethod
+    def shared_rows(device: RowDevice, rows: Sequence[int], dim: int) -> SharedRows | None:
+        """The tables of a server whose nodes write to them (`needs_shared_memory`): so many rows of
+        each, float32 [rows[i], dim]. None: nodes do not."""
+        del device, rows, dim
+        return None
 
     @property
     def ruling(self) -> Policy:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+
+from embedding.exchange.protocol import Push
 
 _SpeedStream = tuple[str, str]
 """A node and a source that it reads."""
@@ -88,12 +90,12 @@ class PendingPush:
 class Apply:
     """Instruction: apply these pushes now, in this order, their rows multiplied by `scale`.
 
-    average  each row moves by the mean of the pushes among these that hold it
+    combine  makes of these pushes those that are applied, as their means; None: as they are
     """
 
     tickets: tuple[PendingPush, ...]
     scale: float = 1.0
-    average: bool = False
+    combine: Callable[[Sequence[Push]], list[Push]] | None = None
 
 
 @dataclass(frozen=True)

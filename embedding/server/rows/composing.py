@@ -34,11 +34,6 @@ class GramBags:
     buckets: CodeArray
     offsets: CodeArray
 
-    def picked(self, which: npt.NDArray[np.bool_]) -> GramBags:
-        """The same words with these of their n-grams alone; bool [g]."""
-        before = np.concatenate([[0], np.cumsum(which)]).astype(np.int32)
-        return GramBags(self.buckets[which], before[self.offsets])
-
     def sums(self, rows: DeviceArray) -> DeviceArray:
         """Sum [n, dim] of each bag's rows; zeros for a bag without an n-gram."""
         if isinstance(rows, np.ndarray):

@@ -5,7 +5,6 @@ torch is imported for a GPU alone (`torchdevice.py`): see `kernel/devices.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -14,12 +13,17 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import narrow
 from embedding.kernel.devices import DeviceArray, on_gpu
 from embedding.kernel.records import FloatArray, HalfArray
-from embedding.server.rows.memory import SharedMemory, zeros
+from embedding.server.rows.memory import zeros
 from embedding.server.rows.steps import FetchingSteps, RowSteps
 
 
 class SharedRows(Protocol):
-    """float32 [rows[i], dim] for each of some tables, one after the other."""
+    """Tables that processes of this host have together, one after the other; zeros at first.
+
+    on_gpu  they are on a GPU
+    """
+
+    on_gpu: bool
 
     @property
     def path(self) -> str:
@@ -36,9 +40,6 @@ class RowDevice(Protocol):
 
     def zeros(self, *shape: int) -> DeviceArray:
         """float32 zeros."""
-
-    def shared(self, rows: Sequence[int], dim: int) -> SharedRows:
-        """Tables of zeros that processes of this host have together."""
 
     def place(self, values: DeviceArray) -> DeviceArray:
         """The values there; what is there already is not copied and may be read only."""
@@ -69,9 +70,6 @@ class HostDevice:
 
     def zeros(self, *shape: int) -> DeviceArray:
         return zeros(*shape)
-
-    def shared(self, rows: Sequence[int], dim: int) -> SharedRows:
-        return SharedMemory(rows, dim)
 
     def place(self, values: DeviceArray) -> DeviceArray:
         return values

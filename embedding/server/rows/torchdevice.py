@@ -7,7 +7,6 @@ go through a small buffer of the driver's. torch keeps pinned pages and gives th
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy.typing as npt
@@ -15,8 +14,7 @@ import torch
 from torch import Tensor
 
 from embedding.exchange.compression.halves import narrow
-from embedding.kernel.devices import DeviceArray, lend
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray
 from embedding.server.rows.steps import RowSteps
 
@@ -49,9 +47,6 @@ class TorchDevice:
 
     def zeros(self, *shape: int) -> Tensor:
         return torch.zeros(shape, dtype=torch.float32, device=self.torch)
-
-    def shared(self, rows: Sequence[int], dim: int) -> SharedOnGpu:
-        return SharedOnGpu(rows, dim, self.torch)
 
     def place(self, values: DeviceArray) -> Tensor:
         if isinstance(values, Tensor):
@@ -97,28 +92,6 @@ class TorchDevice:
 
     def limit_threads(self, threads: int) -> None:
         torch.set_num_threads(threads)
-
-
-class SharedOnGpu:
-    """See SharedRows; all rows take memory from the start."""
-
-    def __init__(self, rows: Sequence[int], dim: int, device: torch.device) -> None:
-        try:
-            self._whole = torch.zeros((sum(rows), dim), dtype=torch.float32, device=device)
-        except torch.OutOfMemoryError as error:
-            raise ConfigError(
-                f"device cuda: tables of {rows[0]:,} words and {dim} numbers each take "
-                f"{4e-9 * sum(rows) * dim:.1f} GB, and the GPU has not so much left; set a smaller "
-                "max_words or dim, end what else runs on it, or use --device cpu."
-            ) from error
-        self._tables = torch.split(self._whole, list(rows))
-
-    @property
-    def path(self) -> str:
-        return lend(self._whole)
-
-    def table(self, at: int) -> Tensor:
-        return self._tables[at]
 
 
 class TorchSteps:

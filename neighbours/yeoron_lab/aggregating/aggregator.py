@@ -44,9 +44,10 @@ from dataclasses import dataclass, field, replace
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.relay import TOGETHER
 from embedding.server.flight.shell import of_kind
+from embedding.server.policies.board import PendingPush
 from embedding.server.state import ServerState
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.split import split_deltas
@@ -376,8 +377,26 @@ def taken(state: ServerState, message: Message) -> Message:
     """Pushes of a group, with their rows added up where the server has rows."""
     with of_kind("message"):
         pushes, sessions = decode_together(message)
-    acks = state.push_together(pushes, sessions)
+    acks = push_together(state, pushes, sessions)
     return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
+
+
+def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
+    """Have a server take pushes of different nodes, the first of which has everybody's rows.
+
+    RefusedError, with nothing taken, when one of them cannot be: its node sent it by itself
+    meanwhile, for instance. Then each node sends its own.
+    """
+    arrivals = [state.arrival(push) for push in pushes]
+    with state.changed:
+        for push, session in zip((each.push for each in arrivals), sessions, strict=True):
+            if state.was_taken(push, session):
+                raise RefusedError(
+                    f"push {push.sequence} of node {push.node} among others: it was taken before."
+                )
+            state.machine.check(PendingPush(push.node, push.clock, push.sequence))
+        with state.rows.together(tuple((push.node, push.sequence) for push in pushes)):
+            return [state.take(each) for each in arrivals]
 
 
 def taken_by_shard(state: ShardState, message: Message) -> Message:

@@ -48,7 +48,7 @@ class ColumnsOnShards:
         if Table.SUB in request.ids:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
         ask = PullRequest({}, request.clock, request.score)
-        return pull_from_server(self._session, self.view.primary, ask, self.links.tend)
+        return pull_from_server(self._session, self.view, ask, self.links.tend)
 
     def learn(
         self, block: Minibatches, rows: PulledRows, weights: FloatArray | None = None

@@ -10,7 +10,7 @@ from embedding.exchange.headers import string, whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
-from embedding.server.figures.metrics import is_number
+from embedding.server.figures.reports import is_number
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
 from embedding.server.validation import check_nodes, check_report, check_rows
@@ -25,7 +25,7 @@ MOST_MESSAGES = 8
 
 
 class GroupCalls:
-    """See Extra: the calls of one stream.
+    """The calls of one stream.
 
     asks  what a node is asked to hand in
     who   which group greeted on it

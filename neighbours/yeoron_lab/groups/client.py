@@ -222,7 +222,7 @@ class LeaderClient(ServerCalls):
         self.entries.confirm(self.rows.links.safe(ack.durable))
         self.session.reached(ack.clock)
 
-    def _resume(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
+    def _resume(self, channel: Channel, welcome: Welcome, first: bool) -> None:
         """Send again what the leader does not know: it was restarted, or the stream broke."""
         self.rows.links.bring(welcome)
         if first:

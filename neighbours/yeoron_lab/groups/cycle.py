@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.state import ServerState
 from yeoron_lab.groups.client import RemoteChanges, Seen
-from yeoron_lab.groups.leader import Leader
+from yeoron_lab.groups.leader import Leader, LeadersWords
 from yeoron_lab.groups.replica import ReplicaRows
-from yeoron_lab.groups.taking import Cut, Taken, compose
+from yeoron_lab.groups.taking import Cut, Taken, compose, drained
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class ExchangeCycle:
         """Everything up to now (under the server's lock)."""
         moves = self._rows.take_moves()  # first: what it has no memory for is tried again
         pushes, digests = self._leader.take()
-        return Cut(pushes, digests, tuple(self._state.scores.drain()), moves)
+        return Cut(pushes, digests, tuple(drained(self._state.scores)), moves)
 
     def _adopt_changes(self) -> None:
         """Ask what changed, and have it here."""
@@ -252,7 +252,8 @@ class ExchangeCycle:
                 state.words.install([], gone)
             ids = np.asarray(delta.ids, dtype=np.int64)
             order = np.argsort(ids, kind="stable")
-            state.words.install_given(ids[order], [delta.words[i] for i in order.tolist()])
+            words = cast(LeadersWords, state.words)
+            words.install_given(ids[order], [delta.words[i] for i in order.tolist()])
             vocabulary.next_id = max(vocabulary.next_id, next_id)
             vocabulary.set_counts(delta.alive, delta.alive_counts)
             if changes.closed and not vocabulary.closed:

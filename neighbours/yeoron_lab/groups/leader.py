@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.server.admitting import WordAdmission
 from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.words.accounting import Accounts, PushArrival
@@ -144,6 +146,50 @@ class PassingAccounts(Accounts):
             self.read(arrival.push.node, each, now)
 
 
+class LeadersWords(WordAdmission):
+    """Words get the ids that the leader gives; new ones none while it is away.
+
+    ask  the leader; see Leader.ids
+    """
+
+    def __init__(self, ask: Callable[..., IntArray], *made_from: Any) -> None:
+        super().__init__(*made_from)
+        self._ask = ask
+
+    def admit(
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
+    ) -> IntArray:
+        if len(words) != len(counts):
+            raise RefusedError("admit: words and counts differ in length.")
+        with self._lock:
+            known = self.vocabulary.ids(words)
+        if not (known < 0).any():
+            return known
+        with self.admitting:
+            try:
+                ids = self._ask(words, counts, contributors)
+            except UnavailableError:
+                return known
+            with self._lock:
+                new = (ids >= 0) & (self.vocabulary.ids(words) < 0)
+                at = np.flatnonzero(new)[np.argsort(ids[new], kind="stable")]
+                self.install_given(ids[at], [words[i] for i in at.tolist()])
+                return self.vocabulary.ids(words)
+
+    def install_given(self, ids: IntArray, words: Sequence[str]) -> None:
+        """Give words rows and these ids (increasing), whatever ids lie between them (under the
+        lock); those that have a row are passed over."""
+        fresh = self.vocabulary.slot_map.slots(ids) < 0
+        ids, words = ids[fresh], [word for word, new in zip(words, fresh, strict=True) if new]
+        ends = np.flatnonzero(np.diff(ids) != 1) + 1
+        last = self.vocabulary.next_id
+        for run in np.split(np.arange(len(ids)), ends):
+            if len(run):
+                self.vocabulary.next_id = int(ids[run[0]])
+                self.install(words[run[0] : run[-1] + 1], ids[:0])
+        self.vocabulary.next_id = max(last, self.vocabulary.next_id)
+
+
 class Leader:
     """See Upstream; the connection, and what was not sent to the leader yet.
 
@@ -211,9 +257,14 @@ class Leader:
             min_sources=leader.min_sources,
         )
 
+    def words(self, *made_from: Any) -> LeadersWords:
+        return LeadersWords(self.ids, *made_from)
+
     def ids(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None
     ) -> IntArray:
+        """Ids int64 [n] of words, -1 for none; UnavailableError while it cannot be asked. Without
+        the lock of the server here."""
         if self.away or self.greeting is None:
             raise UnavailableError("the leader is away.")
         return self.client.admit(words, counts, contributors)

@@ -28,6 +28,8 @@ from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
 from yeoron_lab.groups.client import Reached
 from yeoron_lab.groups.entry import GroupEntry
+from yeoron_lab.groups.taking import take_over
+from yeoron_lab.keeping.versions import versions_of
 from yeoron_lab.requests import check_pace
 from yeoron_lab.shards.rows import ShardedRows
 
@@ -103,7 +105,7 @@ class LedGroups:
             ledger = self._state.ledger.nodes
             header = {
                 "at": self._state.rows.position(),
-                "clock": self._state.tables.versions.start(),
+                "clock": versions_of(self._state.tables).clock,
                 "epoch": self._state.epoch,
                 "durable": self._state.ledger.of(group).durable,
                 "version": self._state.vocabulary.version,
@@ -301,7 +303,7 @@ class LedGroups:
             else:
                 ids = vocabulary.alive()
                 slots = vocabulary.slots(ids, "changes")
-            found[table] = ids[tables.versions.unknown(group, table, slots, seen)]
+            found[table] = ids[versions_of(tables).unknown(group, table, slots, seen)]
         return found
 
     def _apply(
@@ -333,7 +335,7 @@ class LedGroups:
             self._state.meters.pushes += part.sequence - after - 1
             self._state.ledger.apply(part.node, part.sequence, part.offset, part.tokens)
         self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
-        self._state.scores.take_over(entry.scored)
+        take_over(self._state.scores, entry.scored)
         self._state.ledger.apply(group, entry.sequence)
         self._state.pushes.departures.advance()
 

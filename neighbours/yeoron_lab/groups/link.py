@@ -10,7 +10,7 @@ from typing import Any
 
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import SnapshotRef, Window
-from embedding.server.figures.reports import NODE_FIGURES, total
+from embedding.server.figures.reports import total
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
 from yeoron_lab.groups.client import LeaderClient
@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 GROUP_START_S = 120.0
 """How long a group waits at its start for a leader that is away."""
 _STOP_S = 30.0
+
+_NODE_FIGURES = ("rows_in", "rows_out", "bytes_in", "bytes_out")
+"""What a server group tells of its nodes' rows and bytes, each as `node_…`."""
 
 
 class GroupLink:
@@ -189,7 +192,7 @@ class GroupLink:
             nodes = node_status(self.state, (), time.monotonic())
             departed = sorted(self.state.reports.departed & nodes.keys())
             shards = self.state.rows.describe()
-        for name in NODE_FIGURES:
+        for name in _NODE_FIGURES:
             figures[f"told_{name}"] = own[name]
             figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)
         return {"nodes": nodes, "figures": figures, "departed": departed}

@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 
 from embedding.kernel.registry import NoTraits
 from embedding.server.config import ServerConfig
-from embedding.server.flight.shell import Who
+from embedding.server.flight.shell import Call, Who
 from embedding.server.grouping import GROUPS
 from embedding.server.state import ServerState
 from yeoron_lab.groups.calls import GroupCalls
@@ -69,5 +69,5 @@ class ReplicatedServers:
     @staticmethod
     def stream(
         followers: LedGroups, state: ServerState, asks: Callable[[str], list[Any]], who: Who
-    ) -> GroupCalls:
-        return GroupCalls(followers, state, asks, who)
+    ) -> dict[str, Call]:
+        return GroupCalls(followers, state, asks, who).calls()

@@ -89,4 +89,4 @@ class LocalReplica(ReplicaRows):
             return int(alive.sum())
 
     def _ids(self, table: Table, slots: IntArray) -> IntArray:
-        return slots if table is Table.SUB else self._vocabulary.ids_at(slots)
+        return slots if table is Table.SUB else self._vocabulary.slot_map.ids(slots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.config import GroupConfig
+from embedding.server.scoring import EWMA, ScoreKeeper, SourceScore
 from yeoron_lab.groups.drift import Moved
 from yeoron_lab.groups.entry import GroupEntry, WindowScore, merged
 
@@ -157,3 +158,26 @@ def _sent(moved: Moved, shares: FloatArray, *, half: bool) -> tuple[Any, FloatAr
         short = narrow(delta)
         return short, moved.bases + widen(short)
     return delta, moved.bases + delta
+
+
+def drained(scores: ScoreKeeper) -> list[WindowScore]:
+    """Source, window, sum and pairs of what was scored since the last call; forgotten there."""
+    with scores.lock:
+        found = [
+            (source, start, loss, pairs)
+            for source, entry in scores.sources.items()
+            for start, (loss, pairs) in entry.windows.items()
+        ]
+        for entry in scores.sources.values():
+            entry.windows = {}
+    return found
+
+
+def take_over(scores: ScoreKeeper, drained: Iterable[WindowScore]) -> None:
+    """What another server has drained counts here."""
+    with scores.lock:
+        for source, start, loss, pairs in drained:
+            entry = scores.sources.setdefault(source, SourceScore(smooth=loss / pairs))
+            entry.smooth += EWMA * (loss / pairs - entry.smooth)
+            total, n = entry.windows.get(start, (0.0, 0))
+            entry.windows[start] = (total + loss, n + pairs)

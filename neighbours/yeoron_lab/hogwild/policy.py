@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Asp
 from embedding.server.policies.board import ClockTable
 from embedding.server.policies.traits import POLICIES, PolicyTraits
+from embedding.server.rows.devices import RowDevice, SharedRows
 
 
 @POLICIES.register("hogwild", PolicyTraits(needs_shared_memory=True))
@@ -15,6 +18,12 @@ class Hogwild(Asp):
     """
 
     name = "hogwild"
+
+    @staticmethod
+    def shared_rows(device: RowDevice, rows: Sequence[int], dim: int) -> SharedRows:
+        from yeoron_lab.hogwild.memory import shared_rows
+
+        return shared_rows(device, rows, dim)
 
     def pace(self, board: ClockTable) -> Pace:
         """Every block is pushed."""

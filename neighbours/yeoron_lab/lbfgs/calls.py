@@ -9,7 +9,7 @@ from embedding.exchange.pace import ROUND
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray
-from embedding.server.flight.shell import Call, Who
+from embedding.server.flight.shell import Who
 from embedding.server.state import ServerState
 from embedding.server.validation import bounded
 from yeoron_lab.lbfgs.batch import Offer, Result, Task, number, read_result
@@ -24,14 +24,11 @@ _LATER = Message({"status": "ok", "do": "wait"})
 
 
 class RoundCalls:
-    """See Extra; `who` says which node greeted on the stream."""
+    """Of one stream; `who` says which node greeted on it."""
 
     def __init__(self, rounds: Rounds, state: ServerState, who: Who) -> None:
         self._rounds, self._state = rounds, state
         self._who = who
-
-    def calls(self) -> dict[str, Call]:
-        return {"batch": self.take_part}
 
     def take_part(self, message: Message) -> Message:
         """The answer to one message of a round; RefusedError says what is wrong with it."""

@@ -28,7 +28,7 @@ from yeoron_lab.lbfgs.calls import RoundCalls
 from yeoron_lab.lbfgs.portions import Name, Portions
 
 if TYPE_CHECKING:
-    from embedding.server.flight.shell import Who
+    from embedding.server.flight.shell import Call, Who
     from embedding.server.state import ServerState
     from yeoron_lab.lbfgs.minimiser import Lbfgs
     from yeoron_lab.lbfgs.space import Space
@@ -131,9 +131,9 @@ class Rounds:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
 
-    def stream(self, state: ServerState, who: Who) -> RoundCalls:
+    def stream(self, state: ServerState, who: Who) -> dict[str, Call]:
         """What a node says in a round."""
-        return RoundCalls(self, state, who)
+        return {"batch": RoundCalls(self, state, who).take_part}
 
     def figures(self) -> dict[str, Any]:
         return asdict(self.done)
@@ -323,7 +323,6 @@ class Rounds:
     def _carry(self, deltas: Sequence[RowDelta]) -> None:
         """Move rows of the tables; words that were evicted meanwhile have none."""
         tables = self._rows.tables
-        tables.versions.writing(None)
         for delta in deltas:
             slots = self._vocabulary.slots(delta.ids, "batch")
             has_row = slots >= 0

@@ -8,6 +8,7 @@ from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Asp, Bsp, by_clock
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
+from yeoron_lab.averaging import averaged
 
 
 @POLICIES.register("easgd", PolicyTraits(moves_rows_by_pushes_alone=True))
@@ -46,4 +47,4 @@ class Averaging(Bsp):
 
     def _together(self, tickets: list[PendingPush]) -> list[Instruction]:
         mean = self.config.combine == "mean"
-        return [Apply(each, average=mean) for each in by_clock(tickets)]
+        return [Apply(each, combine=averaged if mean else None) for each in by_clock(tickets)]

@@ -21,7 +21,7 @@ from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies.board import Apply, Drop, PendingPush
-from embedding.server.rows.changing import averaged
+from yeoron_lab.averaging import averaged
 
 
 def machine_of(*nodes: str, **sync: Any) -> ConsistencyMachine:
@@ -145,7 +145,9 @@ def test_averaging_adds_up_shares_or_takes_the_mean(combine, average):
     machine = machine_of("a", "b", policy="averaging", combine=combine)
     assert machine.push(PendingPush("b", 0, 1), now=0) == []
     both = (PendingPush("a", 0, 1), PendingPush("b", 0, 1))
-    assert machine.push(PendingPush("a", 0, 1), now=0) == [Apply(both, average=average)]
+    assert machine.push(PendingPush("a", 0, 1), now=0) == [
+        Apply(both, combine=averaged if average else None)
+    ]
 
 
 def test_a_mean_is_taken_over_those_that_touched_a_row():
