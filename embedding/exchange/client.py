@@ -258,7 +258,7 @@ class ParameterClient(ServerCalls):
         self.log.confirm(self.path.links.safe(ack.durable))
         self.session.reached(ack.clock)
 
-    def _resume(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
+    def _resume(self, channel: Channel, welcome: Welcome, first: bool) -> None:
         """Send again what the server does not know: it was restarted, or the stream broke.
 
         The server takes a push whose number it knows for a duplicate, and one that leaves a gap not

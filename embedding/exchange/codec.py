@@ -47,7 +47,7 @@ from embedding.exchange.protocol import (
 )
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray, Phrase, ScorePairs, SourceProgress, Table
+from embedding.kernel.records import IntArray, Phrase, ScorePairs, SourceProgress, Table
 
 _MOST_OFFSET = 1024 * 1024
 """Characters of the place of a reader: a crawler names the documents that it is waiting for."""
@@ -468,7 +468,9 @@ def shift_arrays(shifts: Sequence[ContextShift]) -> dict[str, Array]:
     if not shifts:
         return {}
     numbers = [each for one in shifts for each in (one.ids, one.sizes, one.contexts)]
-    figures = [each for one in shifts for each in (_in_rows(one.weights), one.figures)]
+    figures = []
+    for one in shifts:
+        figures += [np.pad(one.weights[:, None], ((0, 0), (0, 2))), one.figures]
     return {
         "shift_ids": np.concatenate(numbers).astype(np.int64),
         "shift_figures": np.concatenate(figures).astype(np.float32),
@@ -500,10 +502,3 @@ def shifts_of(message: Message) -> tuple[ContextShift, ...]:
         found.append(ContextShift(window, ids, weights[:, 0], sizes, contexts, own))
         first, row = first + 2 * n + m, row + n + m
     return tuple(found)
-
-
-def _in_rows(weights: FloatArray) -> FloatArray:
-    """float32 [n, 3], the weights first."""
-    found = np.zeros((len(weights), 3), dtype=np.float32)
-    found[:, 0] = weights
-    return found

@@ -34,6 +34,7 @@ class OwnRows:
 
     @property
     def keeps(self) -> bool:
+        """Whether rows are kept from one pull to the next."""
         return self.kept is not None and self.direct
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
@@ -84,6 +85,7 @@ class OwnRows:
         )
 
     def taken(self, push: Push) -> None:
+        """The server has taken this push."""
         if push.keeps and self.kept is not None:
             self.kept.learnt(push)
 
@@ -91,6 +93,7 @@ class OwnRows:
         """The server refused a push: it has changed nothing that is kept."""
 
     def figures(self) -> dict[str, dict[str, Any]]:
+        """What is held, JSON-safe; may be asked for by any thread."""
         kept = self.kept
         return {
             "compression": {
@@ -107,6 +110,7 @@ class OwnRows:
         }
 
     def alive(self, ids: IntArray) -> None:
+        """Words with a row, increasing: nothing is held of others."""
         self.feedback.keep(ids)
         if self.kept is not None:
             self.kept.alive(ids)

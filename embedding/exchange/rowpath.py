@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol
+from typing import Generic, Protocol
 
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.sending import Sending
@@ -21,30 +21,6 @@ from embedding.exchange.protocol import (
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.session import Session
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError
-from embedding.kernel.records import IntArray
-
-
-class RowView(Protocol):
-    """What a node keeps of the rows, wherever they lie."""
-
-    @property
-    def keeps(self) -> bool:
-        """Whether rows are kept from one pull to the next."""
-
-    def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
-        """The server greeted in this incarnation of it; see `OwnRows`."""
-
-    def taken(self, push: Push) -> None:
-        """The server has taken this push."""
-
-    def refused(self) -> None:
-        """The server refused a push."""
-
-    def alive(self, ids: IntArray) -> None:
-        """Words with a row, increasing: nothing is held of others."""
-
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """What is held, JSON-safe; may be asked for by any thread."""
 
 
 class ShardSync:
@@ -73,7 +49,7 @@ class RowPath(Protocol):
     """Rows of one client. Its methods run under the session's lock where they use the stream."""
 
     @property
-    def view(self) -> RowView:
+    def view(self) -> OwnRows:
         """What the node keeps of the rows."""
 
     @property

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import tenacity
 
@@ -83,20 +83,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Resume(Protocol):
-    """What has to be done on a stream that was greeted just now."""
-
-    def __call__(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
-        """Send again what the server lacks; `first`: this process greets for the first time."""
-
-
-class Requests(Protocol):
-    """What takes messages to a server that are neither pull nor push: a session."""
-
-    def request(self, message: Message) -> Message:
-        """The server's answer."""
-
-
 class Session:
     """One node at one server.
 
@@ -104,8 +90,9 @@ class Session:
     called by any thread. While the server is away each call goes on trying for
     `connect_timeout_s`, or for a moment once `stop` is set, and then raises UnavailableError.
 
-    resume   run on every new stream before the greeting counts. No request can overtake it: a push
-             that a restarted server lost is there again before anybody asks for rows
+    resume   run on every new stream before the greeting counts, and told whether this process
+             greets for the first time. No request can overtake it: a push that a restarted server
+             lost is there again before anybody asks for rows
     welcome  the server's last greeting, None before the first
     clock    the highest clock that this node was given; it greets with it
     """
@@ -119,7 +106,7 @@ class Session:
         config_digest: str,
         stop: threading.Event | None,
         incarnation: str,
-        resume: Resume,
+        resume: Callable[[Channel, Welcome, bool], None],
     ) -> None:
         self.location = location
         self.node = node
@@ -200,34 +187,30 @@ class Session:
         with self.lock:
             if self._channel is None:
                 self._channel = Channel(self.location, self.config)
+            header = {
+                "op": "hello",
+                "version": PROTOCOL_VERSION,
+                "node": self.node,
+                "config_digest": self._digest,
+                "clock": self.clock,
+                "life": self._incarnation,
+            }
+            known = self.welcome
             try:
-                welcome = self._introduce(self._channel)
+                self._channel.open()
+                welcome = Welcome.from_dict(self._channel.request(Message(header)).header)
+                if known and welcome.shared is not None and welcome.epoch != known.epoch:
+                    raise BehindError(
+                        f"node {self.node}: the server was restarted, and with it the tables that "
+                        "this node shares went back to its checkpoint; start the node again."
+                    )
+                self._resume(self._channel, welcome, known is None)
             except Exception:
                 self.drop()
                 raise
             self.welcome = welcome
             self.reached(welcome.clock)
             return welcome
-
-    def _introduce(self, channel: Channel) -> Welcome:
-        header = {
-            "op": "hello",
-            "version": PROTOCOL_VERSION,
-            "node": self.node,
-            "config_digest": self._digest,
-            "clock": self.clock,
-            "life": self._incarnation,
-        }
-        channel.open()
-        welcome = Welcome.from_dict(channel.request(Message(header)).header)
-        known = self.welcome
-        if known is not None and welcome.shared is not None and welcome.epoch != known.epoch:
-            raise BehindError(
-                f"node {self.node}: the server was restarted, and with it the tables that this "
-                "node shares went back to its checkpoint; start the node again."
-            )
-        self._resume(channel, welcome, first=known is None)
-        return welcome
 
     def _patiently(self, call: Callable[[], T], *, drop: Callable[[], None]) -> T:
         def away(error: BaseException | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from embedding.exchange.channel import ask
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import ExchangeError
-from embedding.server.figures.http import HttpService, Pages
+from embedding.server.figures.http import HttpService
 from embedding.settings import Settings
 
 _SECONDS = 5.0
@@ -45,7 +45,7 @@ def relay(settings: Settings, stop: threading.Event) -> None:
     """Show the pages of the server at `hosts.server` until `stop`."""
     http = HttpService(host=settings.server.http_host, port=settings.server.http_port)
     server = ServerPages(settings.server_location, settings.line(operator=True))
-    http.show(Pages(server.status, server.metrics, server.ailing))
+    http.show(server)
     http.start()
     stop.wait()
     http.stop()

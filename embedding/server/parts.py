@@ -27,7 +27,7 @@ class ServerPart(Protocol):
         """Another policy begins; ConfigError where that cannot be, and then nothing changes."""
 
     def stream(self, state: Any, who: Any) -> Any:
-        """What it adds to one stream of a node: an `Extra` (`flight/shell.py`).
+        """Operations by name that it adds to one stream of a node (`flight/shell.py`).
 
         state  the `ServerState`, not locked
         who    which node greeted on the stream, and its session (`Who`)

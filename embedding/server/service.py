@@ -7,32 +7,39 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from embedding.evaluation.gold import read_gold
+from embedding.exchange.headers import whole
 from embedding.exchange.sharding import RunningShards, sharding
+from embedding.kernel.config import validate
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.memory import give_back
+from embedding.kernel.records import Window
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import open_traces
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
-from embedding.server.flight.shell import FlightService, NodeSession, SharingCalls
+from embedding.server.flight.shell import ControlCall, FlightService, NodeSession
 from embedding.server.grouping import GROUPS, Followers, LeaderLink, needed_groups
+from embedding.server.policies.traits import POLICIES
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import NOTHING, check_rollback
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
+from embedding.server.snapshotting.live import LiveModel, read_gold_set
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
+from embedding.server.validation import check_nodes, check_report
 from embedding.server.words.digests import WordDigests
 from embedding.snapshots.store import SnapshotStore
 
@@ -42,72 +49,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STUCK_S = 5.0
-
-
 _TICK_S = 0.5
 _FOLLOW_TICKS = 10
 _GIVE_BACK_TICKS = 120
-
-
-class Ticker:
-    """A thread that goes on after an error, as nothing else would notice a node that is gone.
-
-    parts  also called, twice a second
-    """
-
-    def __init__(
-        self, state: ServerState, snapshotter: Snapshotter, parts: Sequence[Callable[[], None]]
-    ) -> None:
-        self._state = state
-        self._snapshotter = snapshotter
-        self._parts = parts
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> bool:
-        """Begin to end; False when that was asked for before."""
-        if self._stop.is_set():
-            return False
-        self._stop.set()
-        return True
-
-    def join(self) -> None:
-        if self._thread.ident is not None:
-            self._thread.join(timeout=10)
-
-    @property
-    def stopping(self) -> bool:
-        return self._stop.is_set()
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def _run(self) -> None:
-        ticks = itertools.count()
-        while not self._stop.wait(_TICK_S):
-            try:
-                self._tick(next(ticks))
-            except Exception:
-                logger.exception("the ticker goes on after an error")
-
-    def _tick(self, number: int) -> None:
-        self._state.tick()
-        with self._state.lock:
-            self._state.meters.sample(time.monotonic())
-        for part in self._parts:
-            part()
-        if number % _FOLLOW_TICKS == 0:
-            self._state.follow_frequent()
-        if number % _GIVE_BACK_TICKS == _GIVE_BACK_TICKS - 1:
-            give_back()
-        if self._state.config.cut == "watermark":
-            for window in self._state.due():
-                self._snapshotter.complete(window)
-            self._snapshotter.amend_due()
 
 
 class ParameterServer:
@@ -162,7 +106,11 @@ class ParameterServer:
                 every_s, parts = config.checkpoint_every_s, [self.groups]
                 self.recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
             self.snapshotter = Snapshotter(self.state, config, self._traces)
-            self._shards = self._sharded(folder)
+            self._shards: RunningShards | None = None
+            if not self.state.rows.local:
+                identity = secrets.token_hex(16) if folder is None else folder.identity()
+                running = sharding().running
+                self._shards = running(self.state.rows, config, identity=identity)
             self.link: LeaderLink | None = None
             if follows is not None and leader is not None:
                 self.link = follows.link(self.state, leader, self._end)
@@ -177,8 +125,8 @@ class ParameterServer:
         self._pages = pages
         self._ended: threading.Event | None = None
         self.wants_back: str | None = None
-        shards = [] if self._shards is None else [self._shards.tick]
-        self._ticker = Ticker(self.state, self.snapshotter, [*shards, self.groups.tick])
+        self._stopping = threading.Event()
+        self._ticker = threading.Thread(target=self._keep_ticking, name="ticker", daemon=True)
 
     @property
     def location(self) -> str:
@@ -188,13 +136,6 @@ class ParameterServer:
     def http_url(self) -> str:
         """Where /health, /metrics and /status are, http://host:port; empty without such pages."""
         return "" if self._http is None else self._http.url
-
-    def _sharded(self, folder: CheckpointFolder | None) -> RunningShards | None:
-        """The shards, where the rows do not lie here."""
-        if self.state.rows.local:
-            return None
-        identity = secrets.token_hex(16) if folder is None else folder.identity()
-        return sharding().running(self.state.rows, self.config, identity=identity)
 
     def _end(self) -> None:
         """Have `serve_forever` end."""
@@ -234,9 +175,7 @@ class ParameterServer:
         if self._http is not None:
             if not begun:
                 self._http.start()
-            from embedding.server.figures.http import Pages
-
-            self._http.show(Pages(self.status, self.metrics, self.ailing))
+            self._http.show(self)
         logger.info("parameter server at %s, status at %s", self.location, self.http_url or "none")
 
     def _release(self) -> None:
@@ -250,12 +189,14 @@ class ParameterServer:
 
     def stop(self) -> None:
         """Apply what is held back, finish what is being written, free the ports."""
-        if not self._ticker.stop():
+        if self._stopping.is_set():
             return
+        self._stopping.set()
         self.state.close()
         if self._flight is not None:
             end(self._flight)
-        self._ticker.join()
+        if self._ticker.ident is not None:
+            self._ticker.join(timeout=10)
         self.state.flush()
         self.snapshotter.close()
         self._traces.close()
@@ -281,18 +222,40 @@ class ParameterServer:
         self.stop()
         if self.link is not None and self.link.failed is not None:
             raise PlatformError(self.link.failed)
-        unkept = self._unkept()
+        unkept = [] if self._shards is None else self._shards.fleet.unkept()
+        if self.recovery is not None and self.recovery.failed is not None:
+            unkept = [
+                f"state_dir {self.config.state_dir}: {last_of(self.recovery.failed)}",
+                *unkept,
+            ]
         if unkept and self.wants_back is None:
             raise PlatformError(" ".join(unkept))
 
-    def _unkept(self) -> list[str]:
-        """What of this incarnation is in no checkpoint, now that it has ended, a sentence each."""
-        found = []
-        if self.recovery is not None and self.recovery.failed is not None:
-            found.append(f"state_dir {self.config.state_dir}: {last_of(self.recovery.failed)}")
+    def _keep_ticking(self) -> None:
+        """Go on after an error: nothing else would notice a node that is gone."""
+        ticks = itertools.count()
+        while not self._stopping.wait(_TICK_S):
+            try:
+                self._tick(next(ticks))
+            except Exception:
+                logger.exception("the ticker goes on after an error")
+
+    def _tick(self, number: int) -> None:
+        state = self.state
+        state.tick()
+        with state.lock:
+            state.meters.sample(time.monotonic())
         if self._shards is not None:
-            found += self._shards.fleet.unkept()
-        return found
+            self._shards.tick()
+        self.groups.tick()
+        if number % _FOLLOW_TICKS == 0:
+            state.follow_frequent()
+        if number % _GIVE_BACK_TICKS == _GIVE_BACK_TICKS - 1:
+            give_back()
+        if state.config.cut == "watermark":
+            for window in state.due():
+                self.snapshotter.complete(window)
+            self.snapshotter.amend_due()
 
     def roll_back(self, to: str) -> None:
         """End in order to begin again from the snapshot `to`; `wants_back` says so afterwards.
@@ -353,9 +316,9 @@ class ParameterServer:
     def ailing(self) -> list[str]:
         """Why the server does not do all of its work, a sentence each."""
         reasons = []
-        if self._ticker.stopping or self.state.closing:
+        if self._stopping.is_set() or self.state.closing:
             reasons.append("the server is closing.")
-        elif not self._ticker.alive:
+        elif not self._ticker.is_alive():
             reasons.append("the thread that watches over nodes and windows has ended.")
         if self._shards is not None:
             reasons += self._shards.ailing()
@@ -378,10 +341,7 @@ class ParameterServer:
         return render(self.status(), self.state.meters, more)
 
     def _session(self) -> NodeSession:
-        extras = [
-            *(partial(part.stream, self.state) for part in self.state.parts.values()),
-            partial(SharingCalls, self.state),
-        ]
+        extras = [partial(part.stream, self.state) for part in self.state.parts.values()]
         if self._grouping is not None:
             asks = self.snapshotter.asks
             extras.append(partial(self._grouping.stream, self.groups, self.state, asks))
@@ -391,6 +351,153 @@ class ParameterServer:
             meters_of=self.groups.meters,
             extras=extras,
         )
+
+
+class Controls:
+    """The calls of one server; each takes a JSON object and returns a JSON-safe value."""
+
+    def __init__(self, server: ParameterServer) -> None:
+        self._server = server
+        self._live = LiveModel(server.state)
+
+    def calls(self) -> dict[str, ControlCall]:
+        return {
+            "ping": self.ping,
+            "status": self.status,
+            "metrics": self.metrics,
+            "report": self.report,
+            "idle": self.idle,
+            "fence": self.fence,
+            "cut": self.cut,
+            "amend": self.amend,
+            "configure": self.configure,
+            "checkpoint": self.checkpoint,
+            "rollback": self.rollback,
+            "neighbours": self.neighbours,
+            "evaluate": self.evaluate,
+        }
+
+    def ping(self, body: dict[str, Any]) -> bool:
+        """Whether the server takes requests."""
+        del body
+        return not self._server.state.closing
+
+    def status(self, body: dict[str, Any]) -> dict[str, Any]:
+        del body
+        return self._server.status()
+
+    def metrics(self, body: dict[str, Any]) -> str:
+        del body
+        return self._server.metrics().decode()
+
+    def report(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Figures of a node: {"node", "report"}; what it is to hand in: {"asks": …}."""
+        report = body.get("report")
+        if not isinstance(report, dict):
+            raise RefusedError("report: a JSON object is accepted.")
+        node = self._node(body)
+        check_report(node, report, self._server.state.accounts.tracker.sources)
+        self._server.state.report(node, report)
+        link = self._server.link
+        asks = self._server.snapshotter.asks if link is None else link.asks
+        return {"asks": asks(node)}
+
+    def idle(self, body: dict[str, Any]) -> None:
+        """A node has nothing to learn at the moment: {"node"}."""
+        self._server.state.idle(self._node(body))
+
+    def fence(self, body: dict[str, Any]) -> dict[str, int | str]:
+        """Another node takes what a dead one read: {"node", "life"}.
+
+        It goes on behind `place`, what the node said with the last push that was taken: that is
+        number `sequence`, and `durable` the last one in a checkpoint.
+        """
+        node, incarnation = self._node(body), body.get("life")
+        if not isinstance(incarnation, str) or not incarnation:
+            raise RefusedError("fence: the mark of an incarnation is needed.", kind="control")
+        if self._server.link is not None:
+            self._server.link.fence(node, incarnation)
+        entry = self._server.state.fence(node, incarnation)
+        if entry.accepted > entry.durable:
+            self._server.checkpoint(wait=False)
+        return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.offset}
+
+    def cut(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Publish the snapshot of a window: {"start", "end"} in ISO 8601; with {"force": true}
+        without what its nodes have not handed in."""
+        try:
+            bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
+        except (KeyError, ValueError) as error:
+            raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        window = Window(*bounds)
+        own = self._server.state.accounts.tracker.window(int(window.start.timestamp()))
+        window = own if own == window else window  # by this server's clock
+        if self._server.link is not None:
+            return dict(self._server.link.cut(window).to_dict())
+        self._server.groups.catch_up()
+        force = body.get("force") is True
+        return dict(self._server.snapshotter.cut(window, force=force).to_dict())
+
+    def amend(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Publish a revision of a window's snapshot: {"window": its start in Unix seconds}; with
+        {"force": true} without what its nodes have not handed in."""
+        if self._server.link is not None:
+            raise RefusedError("amend: ask the server of the leading group.")
+        start = whole(body, "window", least=-(2**40), of="amend")
+        self._server.groups.catch_up()
+        ref, manifest = self._server.snapshotter.amend(start, force=body.get("force") is True)
+        missing = [one.model_dump(mode="json") for one in manifest.missing]
+        return {"id": ref.id, "revision": manifest.revision, "missing": missing}
+
+    def configure(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Change the policy or its settings from now on."""
+        state = self._server.state
+        with state.lock:  # two at once would each leave what the other changed as it was
+            before = state.machine.config.model_dump()
+            sync = validate(SyncConfig, {**before, **body}, "configure")
+            POLICIES.get(sync.policy)
+            self._server.groups.check(sync)
+            state.configure(sync)
+        return sync.model_dump(mode="json")
+
+    def checkpoint(self, body: dict[str, Any]) -> None:
+        """Write a checkpoint; with {"wait": false} only begin to."""
+        self._server.checkpoint(wait=body.get("wait", True) is True)
+
+    def rollback(self, body: dict[str, Any]) -> None:
+        """Go back to a snapshot and start again from there: {"to": id, or "nothing"}.
+
+        Answers before the server ends; its next incarnation has another epoch. Refused while nodes
+        are training: they would go on with what is to be forgotten.
+        """
+        to = body.get("to")
+        if not isinstance(to, str) or not to:
+            raise RefusedError("rollback: `to` with a snapshot's id is accepted.", kind="control")
+        self._server.roll_back(to)
+
+    def neighbours(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Words nearest to one in the tables as they are now: {"word", "n": 10}."""
+        word, n = body.get("word"), body.get("n", 10)
+        if not isinstance(word, str) or type(n) is not int:
+            raise RefusedError(
+                "neighbours: a `word` and a whole number `n` are accepted.", kind="control"
+            )
+        return [each.__dict__ for each in self._live.neighbours(word, n)]
+
+    def evaluate(self, body: dict[str, Any]) -> dict[str, float]:
+        """Quality of the tables as they are now, on their device: {"gold": …} or {}."""
+        gold = read_gold_set(body)
+        path = self._server.state.config.gold
+        if gold is None and path is not None:
+            gold = read_gold(path)
+        return self._live.evaluate(gold)
+
+    def _node(self, body: dict[str, Any]) -> str:
+        node = body.get("node")
+        if not isinstance(node, str) or not node:
+            raise RefusedError("a node's name is needed.")
+        check_nodes(self._server.state.machine.board.members, [node])
+        return node
 
 
 @contextmanager

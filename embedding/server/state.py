@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,16 +30,11 @@ from embedding.server.admitting import WordAdmission
 from embedding.server.applying import Applying
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.grouping import Upstream
 from embedding.server.ledger.sequence import Ledger, NodeLedger
 from embedding.server.parts import SERVER_PARTS
-from embedding.server.policies.board import ClockEntry, Instruction, PendingPush
-from embedding.server.rows.changing import ChangeQueue
-from embedding.server.rows.composing import GramComposer
-from embedding.server.rows.memory import SharedMemory
-from embedding.server.rows.tables import Tables
+from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
@@ -69,6 +64,9 @@ class NodeReports:
         self.guests: dict[str, dict[str, Any]] = {}
         self.departed: set[str] = set()
 
+    def put(self, node: str, report: dict[str, Any], now: float) -> None:
+        self.last[node], self.at[node] = report, now
+
     def greet(self, node: str, digest: str) -> None:
         """A node greets; RefusedError for other settings than the nodes before it have."""
         if digest and self.digest and digest != self.digest:
@@ -79,14 +77,6 @@ class NodeReports:
             )
         self.digest = self.digest or digest
         self.departed.discard(node)
-
-    def put(self, node: str, report: dict[str, Any], now: float) -> None:
-        self.last[node], self.at[node] = report, now
-
-    def living(self, members: Mapping[str, ClockEntry]) -> set[str]:
-        """Nodes that take part or rest, here or at another server."""
-        present = {name for name, node in self.guests.items() if node.get("state") != "gone"}
-        return present | {name for name, one in members.items() if one.present} - self.servers
 
 
 logger = logging.getLogger(__name__)
@@ -124,46 +114,24 @@ class ServerState:
         self.changed = threading.Condition(self.lock)
         self.closing = False
         self.upstream = upstream
-        vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
-        self.rows = rows(RowSetup(config, sync, vocabulary, self.lock, shape, self.epoch))
+        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
+        self.rows = rows(RowSetup(config, sync, self.vocabulary, self.lock, shape, self.epoch))
+        self.tables, self.composer, self.dim = self.rows.tables, self.rows.composer, shape.dim
         accounts = Accounts if upstream is None else upstream.accounts
-        self.accounts = accounts(config, vocabulary, shape.dim)
+        self.accounts = accounts(config, self.vocabulary, shape.dim)
+        self.meters = self.accounts.meters
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None or upstream is not None)
         self.pushes = Applying(self.rows, self.accounts, self.ledger, upstream)
-        self.words = WordAdmission(
-            config, self.rows, self.accounts, self.changes, self.lock, upstream
-        )
+        self.changes = self.pushes.changes
+        admission = WordAdmission if upstream is None else upstream.words
+        self.words = admission(config, self.rows, self.accounts, self.changes, self.lock)
         self.scores = ScoreKeeper(config, self.tables.device)
         self.reports = NodeReports(config.config_digest)
         self.parts = {
-            name: SERVER_PARTS.get(name)(config, self.rows, vocabulary, sync)
+            name: SERVER_PARTS.get(name)(config, self.rows, self.vocabulary, sync)
             for name in SERVER_PARTS
         }
-
-    @property
-    def dim(self) -> int:
-        return self.tables.dim
-
-    @property
-    def tables(self) -> Tables:
-        return self.rows.tables
-
-    @property
-    def composer(self) -> GramComposer:
-        return self.rows.composer
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self.accounts.vocabulary
-
-    @property
-    def meters(self) -> Meters:
-        return self.accounts.meters
-
-    @property
-    def changes(self) -> ChangeQueue:
-        return self.pushes.changes
 
     # -- greeting ---------------------------------------------------------------------------
 
@@ -189,7 +157,7 @@ class ServerState:
     def _welcome(self, node: str, clock: int) -> Welcome:
         """Where `node` goes on, at `clock`."""
         entry, sync, memory = self.ledger.of(node), self.machine.config, self.tables.memory
-        tables, on_gpu = self.tables, not isinstance(memory, SharedMemory)
+        tables = self.tables
         return Welcome(
             clock=clock,
             sequence=entry.accepted,
@@ -210,7 +178,7 @@ class ServerState:
             usage=self.accounts.usage.wanted,
             shared=None
             if memory is None
-            else SharedTables(memory.path, tables.capacity, tables.buckets, on_gpu),
+            else SharedTables(memory.path, tables.capacity, tables.buckets, memory.on_gpu),
             offset=entry.offset,
             salt=self.words.anonymity.salt,
             min_authors=self.words.anonymity.authors,
@@ -278,28 +246,10 @@ class ServerState:
         """
         arrival = self.arrival(push)
         with self.changed:
-            if self._was_taken(arrival.push, session):
+            if self.was_taken(arrival.push, session):
                 self.meters.duplicates += 1
                 return self.ack(push.node, duplicate=True)
-            return self._take(arrival)
-
-    def push_together(self, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
-        """Take pushes of different nodes, the first of which has everybody's rows.
-
-        RefusedError, with nothing taken, when one of them cannot be: its node sent it by itself
-        meanwhile, for instance. Then each node sends its own.
-        """
-        arrivals = [self.arrival(push) for push in pushes]
-        with self.changed:
-            for push, session in zip((each.push for each in arrivals), sessions, strict=True):
-                if self._was_taken(push, session):
-                    raise RefusedError(
-                        f"push {push.sequence} of node {push.node} among others: it was taken "
-                        "before."
-                    )
-                self.machine.check(PendingPush(push.node, push.clock, push.sequence))
-            with self.rows.together(tuple((push.node, push.sequence) for push in pushes)):
-                return [self._take(each) for each in arrivals]
+            return self.take(arrival)
 
     def arrival(self, push: Push) -> PushArrival:
         """The push, looked at before the lock is taken; RefusedError says what is wrong with it."""
@@ -307,7 +257,7 @@ class ServerState:
         looked_at = checked(push, self.dim, self.config.max_message_bytes)
         return PushArrival.prepare(looked_at, push.nbytes)
 
-    def _was_taken(self, push: Push, session: int | None) -> bool:
+    def was_taken(self, push: Push, session: int | None) -> bool:
         """Whether a push was taken before; RefusedError when it cannot be (under the lock)."""
         if session is not None:
             self.ledger.check(push.node, session)
@@ -319,7 +269,7 @@ class ServerState:
         check_ids(push, self.vocabulary)
         return False
 
-    def _take(self, arrival: PushArrival) -> Ack:
+    def take(self, arrival: PushArrival) -> Ack:
         """Have the policy decide about a push (under the lock)."""
         push, now = arrival.push, time.monotonic()
         ticket = PendingPush(push.node, push.clock, push.sequence)
@@ -435,7 +385,8 @@ class ServerState:
 
     def living(self) -> set[str]:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
-        return self.reports.living(self.machine.board.members)
+        guests = self.reports.guests.items()
+        return self.present() | {name for name, node in guests if node.get("state") != "gone"}
 
     def wait(self, starts: Sequence[int], *, closed: bool = False) -> Wait:
         """For whom windows wait until all is handed in (under the lock).

@@ -8,10 +8,15 @@ from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.consistency import NodeSpeed
-from embedding.server.figures.metrics import is_number
-from embedding.server.figures.reports import open_alarms, source_faults, topology, total
+from embedding.server.figures.reports import is_number, open_alarms, source_faults, topology, total
 from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.state import ServerState
+
+_TOTALS = (
+    *("tokens", "replayed_tokens", "documents", "pushes", "duplicates", "refused"),
+    *("dropped_rows", "dropped_counts"),
+)
+"""Of Meters."""
 
 
 def build_status(
@@ -45,14 +50,7 @@ def build_status(
                 "words": len(state.words.anonymity),
                 "withheld": state.words.anonymity.withheld,
             },
-            "tokens": meters.tokens,
-            "replayed_tokens": meters.replayed_tokens,
-            "documents": meters.documents,
-            "pushes": meters.pushes,
-            "duplicates": meters.duplicates,
-            "refused": meters.refused,
-            "dropped_rows": meters.dropped_rows,
-            "dropped_counts": meters.dropped_counts,
+            **{name: getattr(meters, name) for name in _TOTALS},
             "loss": meters.loss_sum / meters.pairs if meters.pairs else None,
             "words_per_second": meters.words.value(now),
             "bytes": {
@@ -205,13 +203,12 @@ def _reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:
         reading = reports[node].get("reading")
         if not isinstance(reading, dict):
             continue
-        moves = max(moves, int(_number(reading.get("moves"))))
-        held = reading.get("sources")
-        rates = (
-            {str(name): _number(rate) for name, rate in held.items()}
-            if isinstance(held, dict)
-            else {}
-        )
+        moved, held = reading.get("moves"), reading.get("sources")
+        moves = max(moves, int(moved) if is_number(moved) else 0)
+        rates = {
+            str(name): float(rate) if is_number(rate) else 0.0
+            for name, rate in (held if isinstance(held, dict) else {}).items()
+        }
         nodes[node] = sum(rates.values())
         for name, rate in rates.items():
             sources[name] = {"node": node, "tokens_per_second": rate}
@@ -222,8 +219,3 @@ def _reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:
         "imbalance": max(nodes.values()) * len(nodes) / total if total > 0 else None,
         "moves": moves,
     }
-
-
-def _number(value: Any) -> float:
-    """What a node reported, if it is a number."""
-    return float(value) if is_number(value) else 0.0

@@ -53,11 +53,6 @@ class Link:
         self._broken = False
         self._threads: tuple[threading.Thread, ...] = ()
 
-    @property
-    def started(self) -> bool:
-        """Whether this process uses this end."""
-        return bool(self._threads)
-
     def start(self, handle: Handler, lost: Callable[[], None]) -> None:
         with self.changed:
             if self._threads or self._stopped:

@@ -52,11 +52,13 @@ class ReplayMemory(Protocol):
         """Bytes of memory taken; does not grow."""
 
 
+@REPLAYS.register("uniform", NoTraits())
 class UniformReplay:
     """Draws every sentence that is held with the same probability.
 
     A token is drawn as often as its sentence, so tokens are uniform too. `capacity_tokens` bounds
-    memory; the oldest sentences leave first. The same seed and calls give the same draws.
+    memory; the oldest sentences leave first. The same seed and calls give the same draws. It is a
+    ReplayKind as well.
     """
 
     def __init__(self, capacity_tokens: int, seed: int = 0) -> None:
@@ -90,6 +92,15 @@ class UniformReplay:
     def nbytes(self) -> int:
         return self._ring.nbytes
 
+    @classmethod
+    def memory(cls, config: StreamConfig, seed: int) -> UniformReplay:
+        return cls(config.replay_tokens, seed)
+
+    @staticmethod
+    def ranking(sample: float, min_count: int, capacity: int) -> None:
+        """All documents are alike."""
+        del sample, min_count, capacity
+
 
 class Ranking(Protocol):
     """What ranks documents before they are learnt."""
@@ -112,20 +123,6 @@ class ReplayKind(Protocol):
         sample     subsampling threshold of the model; min_count: mentions before a word has a row
         capacity   words remembered
         """
-
-
-@REPLAYS.register("uniform", NoTraits())
-class Uniform:
-    """All sentences alike; see ReplayKind."""
-
-    @staticmethod
-    def memory(config: StreamConfig, seed: int) -> ReplayMemory:
-        return UniformReplay(config.replay_tokens, seed)
-
-    @staticmethod
-    def ranking(sample: float, min_count: int, capacity: int) -> Ranking | None:
-        del sample, min_count, capacity
-        return None
 
 
 def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:

@@ -79,18 +79,15 @@ class SentenceRing:
         start = self._end(self.next)
         ends = start + np.cumsum(kept)
         serials = np.arange(self.next, self.next + len(chosen))
-        self._evict(int(ends[-1]), self.next + len(chosen))
+        # The oldest go until the tokens and the serials fit.
+        first = max(self.oldest, self.next + len(chosen) - self.slots)
+        held, least = range(first, self.next + 1), int(ends[-1]) - self.capacity
+        self.oldest = first + bisect_left(held, least, key=self._end)
         flat = ranges(offsets[chosen], kept)
         self._tokens[np.arange(start, ends[-1]) % self.capacity] = values[flat]
         self._ends[(serials + 1) % (self.slots + 1)] = ends
         self.next += len(chosen)
         return serials
-
-    def _evict(self, end: int, next_serial: int) -> None:
-        """Advance `oldest` until tokens up to `end` and serials up to `next_serial` fit."""
-        first = max(self.oldest, next_serial - self.slots)
-        held = range(first, self.next + 1)
-        self.oldest = first + bisect_left(held, end - self.capacity, key=self._end)
 
     def _end(self, serial: int) -> int:
         return int(self._ends[serial % (self.slots + 1)])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from embedding.kernel.errors import RefusedError
-from embedding.server import controls
+from embedding.server import service
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from incomplete import JANUARY, incomplete_store
@@ -35,9 +35,9 @@ def amending():
             raise answer
         return answer
 
-    real = controls.Controls.calls
+    real = service.Controls.calls
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(controls.Controls, "calls", lambda self: {**real(self), "amend": amend})
+        patch.setattr(service.Controls, "calls", lambda self: {**real(self), "amend": amend})
         with running_server(ServerConfig(min_count=1)) as server:
             yield server.location, answers
 
@@ -105,7 +105,7 @@ def test_each_refusal_is_one_sentence(yeoron, store, amending, start) -> None:
 def test_a_server_of_an_older_version_is_named_so(yeoron, store, monkeypatch) -> None:
     known = ("ping", "status", "cut")
     monkeypatch.setattr(
-        controls.Controls, "calls", lambda self: {name: getattr(self, name) for name in known}
+        service.Controls, "calls", lambda self: {name: getattr(self, name) for name in known}
     )
     with running_server(ServerConfig(min_count=1)) as server:
         done = amend(yeoron, store, server.location)

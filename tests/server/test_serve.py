@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -168,7 +169,7 @@ def test_addresses_that_are_none_are_refused(text):
 def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypatch, capsys):
     from embedding.commands.operate import status
     from embedding.kernel.errors import UnavailableError
-    from embedding.server.figures.http import HttpService, Pages
+    from embedding.server.figures.http import HttpService
 
     http = HttpService(host="127.0.0.1", port=0)
     http.start()
@@ -179,7 +180,11 @@ def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypa
             status()
         shown = {"tokens": 1, "vocabulary": 1, "words_per_second": 1.0, "policy": "ssp"}
         shown["ailing"] = ["the last checkpoint failed."]
-        http.show(Pages(lambda: shown, lambda: b"", lambda: shown["ailing"]))
+        http.show(
+            SimpleNamespace(
+                status=lambda: shown, metrics=lambda: b"", ailing=lambda: shown["ailing"]
+            )
+        )
         status()
         assert "server: the last checkpoint failed." in capsys.readouterr().out
     finally:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -22,18 +20,17 @@ from embedding.kernel.ports import LOOPBACK_NAMES, bracketed
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Pages:
-    """What a running server shows.
+class Shown(Protocol):
+    """A running server, here or on another host."""
 
-    status   the status JSON
-    metrics  the metrics in Prometheus' text format
-    ailing   why the server does not do all of its work, a sentence each; empty: it does
-    """
+    def status(self) -> dict[str, Any]:
+        """The status JSON."""
 
-    status: Callable[[], dict[str, Any]]
-    metrics: Callable[[], bytes]
-    ailing: Callable[[], list[str]]
+    def metrics(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+
+    def ailing(self) -> list[str]:
+        """Why the server does not do all of its work, a sentence each; empty: it does."""
 
 
 class HttpService:
@@ -43,7 +40,7 @@ class HttpService:
     """
 
     def __init__(self, *, host: str, port: int) -> None:
-        self._pages: Pages | None = None
+        self._pages: Shown | None = None
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,12 +65,14 @@ class HttpService:
             timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="http", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()
 
-    def show(self, pages: Pages) -> None:
+    def show(self, pages: Shown) -> None:
         self._pages = pages
 
     def stop(self) -> None:
@@ -82,9 +81,6 @@ class HttpService:
         if self._thread.is_alive():
             self._thread.join(timeout=10)
         self._socket.close()
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
 
     def _app(self, host: str) -> FastAPI:
         app = FastAPI(

@@ -58,16 +58,12 @@ class Parts:
         names = [*message.arrays, *(name for name in message.texts for _ in range(2))]
         self._bytes[f"{way} header"] += metadata
         for at, name in enumerate(names):
-            part = _content(batch, at)
+            # Without its offsets; it was decoded, so they are in order.
+            data = batch.column(at).buffers()[2]
+            part = 0 if data is None else int(data.size)
             self._bytes[f"{way} {name[:30]}"] += part
             size -= part
         self._bytes[f"{way} frame"] += size
-
-
-def _content(batch: pa.RecordBatch, at: int) -> int:
-    """Bytes of a slot without its offsets; it was decoded, so they are in order."""
-    data = batch.column(at).buffers()[2]
-    return 0 if data is None else int(data.size)
 
 
 class Rate:

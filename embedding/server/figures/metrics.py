@@ -6,7 +6,7 @@ Names follow prometheus.io/docs/practices/naming: `yeoron_`, base units, `_total
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -20,12 +20,13 @@ from prometheus_client.registry import Collector
 
 from embedding import __version__
 from embedding.server.figures.meters import Meters
-from embedding.server.figures.reports import crawl_figures
+from embedding.server.figures.reports import crawl_figures, is_number
 from embedding.server.parts import SERVER_PARTS
 
 Family = CounterMetricFamily | GaugeMetricFamily
 Figures = Mapping[str, tuple[str | Callable[[Any], Any], str]]
-"""By name of a metric its figure, a key or a function of what has it, and its help."""
+"""By name of a metric its figure, a key (behind those that lead to it, with dots between) or a
+function of what has it, and its help."""
 MoreMetrics = Callable[[Mapping[str, Any]], Iterator[Metric]]
 """Metrics from a status."""
 
@@ -62,13 +63,13 @@ def labelled(
     return family
 
 
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a figure is one; a truth value is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _read(thing: Mapping[str, Any], figure: str | Callable[[Any], Any]) -> Any:
-    return thing.get(figure) if isinstance(figure, str) else figure(thing)
+    if not isinstance(figure, str):
+        return figure(thing)
+    *path, last = figure.split(".")
+    for name in path:
+        thing = thing[name]
+    return thing.get(last)
 
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
@@ -103,11 +104,11 @@ _GAUGES: Figures = {
         "Windows read that are in no snapshot",
     ),
     "rare_words": (
-        lambda s: s["rare_words"]["held"],
+        "rare_words.held",
         "Words with context sums, shown with an inferred vector",
     ),
     "usage_words": (
-        lambda s: s["usage"]["held"],
+        "usage.held",
         "Words whose contexts are added up by window and source",
     ),
     "ailing_reasons": (
@@ -119,17 +120,11 @@ _GAUGES: Figures = {
         "Nodes that take part",
     ),
     "rate_variation_ratio": (
-        lambda s: s["sync"]["variation"],
+        "sync.variation",
         "Coefficient of variation of the sources' token rates",
     ),
-    "pushed_rows_per_second": (
-        lambda s: s["rows_per_second"]["in"],
-        "Rows received a second, over ten seconds",
-    ),
-    "pulled_rows_per_second": (
-        lambda s: s["rows_per_second"]["out"],
-        "Rows sent a second, over ten seconds",
-    ),
+    "pushed_rows_per_second": ("rows_per_second.in", "Rows received a second, over ten seconds"),
+    "pulled_rows_per_second": ("rows_per_second.out", "Rows sent a second, over ten seconds"),
     "checkpoint_pause_seconds": (
         lambda s: s["pause_ms"]["checkpoint"] / 1000,
         "Longest time the last checkpoint held training up",
@@ -143,13 +138,13 @@ _GAUGES: Figures = {
         "Seconds since the last checkpoint was complete",
     ),
     "read_imbalance": (
-        lambda s: s["reading"]["imbalance"],
+        "reading.imbalance",
         "Largest token rate of a node over the mean of the nodes",
     ),
 }
 _COUNTERS: Figures = {
-    "policy_switches": (lambda s: s["sync"]["switched"], "Changes of the ruling policy"),
-    "source_moves": (lambda s: s["reading"]["moves"], "Sources that changed nodes"),
+    "policy_switches": ("sync.switched", "Changes of the ruling policy"),
+    "source_moves": ("reading.moves", "Sources that changed nodes"),
 }
 """Both of the status."""
 
@@ -344,11 +339,8 @@ def _crawl(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
 
 def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     """Figures of the text preparation of each node whose report tells of it."""
-    texts: dict[str, Mapping[str, Any]] = {}
-    for node, status in nodes.items():
-        text = status["report"].get("text")
-        if isinstance(text, Mapping) and text:
-            texts[node] = text
+    reported = {node: status["report"].get("text") for node, status in nodes.items()}
+    texts = {node: text for node, text in reported.items() if text and isinstance(text, Mapping)}
     for name, (kind, key, help_text) in _TEXT.items():
         values = ((node, text.get(key)) for node, text in texts.items())
         yield labelled(kind, f"text_{name}", help_text, "node", values)

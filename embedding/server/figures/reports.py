@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
@@ -179,10 +179,6 @@ def _count(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
-NODE_FIGURES = ("rows_in", "rows_out", "bytes_in", "bytes_out")
-"""What a server group tells of its nodes' rows and bytes, each as `node_…`."""
-
-
 def topology(
     reports: Mapping[str, Mapping[str, Any]],
     meters: Meters,
@@ -219,7 +215,7 @@ def topology(
     densities = [each["density"] for each in topologies if isinstance(each.get("density"), dict)]
     tables = sorted({table for each in densities for table in each})
     seen = {
-        name: max((int(each[name]) for each in topologies if _number(each.get(name))), default=0)
+        name: max((int(each[name]) for each in topologies if is_number(each.get(name))), default=0)
         for name in ("regrouped", "lost_tokens", "from_server")
     }
     return {
@@ -232,7 +228,7 @@ def topology(
         "density": {
             table: sum(known) / len(known)
             for table in tables
-            if (known := [float(each[table]) for each in densities if _number(each.get(table))])
+            if (known := [float(each[table]) for each in densities if is_number(each.get(table))])
         },
     }
 
@@ -240,16 +236,17 @@ def topology(
 def total(parts: Sequence[Mapping[str, Any]], *figures: str) -> int:
     """The sum of figures over all shards, or over all groups that follow."""
     found: list[Any] = [part.get(figure) for part in parts for figure in figures]
-    return sum(int(each) for each in found if _number(each))
+    return sum(int(each) for each in found if is_number(each))
 
 
 def _add_sent(totals: dict[str, int], part: object) -> None:
     """What the server meters itself is not added again."""
     if isinstance(part, dict):
         for way, n in part.items():
-            if way != "server" and _number(n):
+            if way != "server" and is_number(n):
                 totals[str(way)] = totals.get(str(way), 0) + int(n)
 
 
-def _number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a figure is a number; a truth value is none, and NaN neither."""
     return type(value) in (int, float) and value == value

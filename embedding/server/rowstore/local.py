@@ -20,12 +20,10 @@ from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy
 from embedding.server.rowstore.interface import (
-    PairSlots,
     ReadRows,
     RowSetup,
     RowStore,
     Scorable,
-    Vectors,
 )
 from embedding.server.validation import check_buckets, check_score
 from embedding.server.words.vocabulary import Admission
@@ -45,13 +43,14 @@ class LocalRows(RowStore):
 
     def __init__(self, setup: RowSetup) -> None:
         config, shape, shared = setup.config, setup.shape, shares(setup.sync)
+        device = pick_device(config.device, shared=shared)
         self.tables = Tables(
             shape.dim,
-            device=pick_device(config.device, shared=shared),
+            device=device,
             capacity=config.max_words if shared else config.initial_rows,
             seed=shape.seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
-            shared=shared,
+            shared=partial(POLICIES.get(setup.sync.policy).shared_rows, device),
             buckets=shape.buckets,
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
@@ -90,18 +89,15 @@ class LocalRows(RowStore):
         for pairs in score:
             with self._lock:
                 slots = check_score(pairs, self._vocabulary)
-                vectors = self._vectors(pairs, slots)
+                centres, contexts, negatives = slots
+                columns = self.composer.columns
+                flat = columns(self.tables.gather(Table.OUT, negatives.reshape(-1)))
+                vectors = (
+                    self.composer.centres(pairs.centres, centres),
+                    columns(self.tables.gather(Table.OUT, contexts)),
+                    flat.reshape(*negatives.shape, flat.shape[-1]),
+                )
             yield pairs, slots, vectors
-
-    def _vectors(self, pairs: ScorePairs, slots: PairSlots) -> Vectors:
-        centres, contexts, negatives = slots
-        columns = self.composer.columns
-        flat = columns(self.tables.gather(Table.OUT, negatives.reshape(-1)))
-        return (
-            self.composer.centres(pairs.centres, centres),
-            columns(self.tables.gather(Table.OUT, contexts)),
-            flat.reshape(*negatives.shape, flat.shape[-1]),
-        )
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         slots = self.slots(delta.table, delta.ids, "push")

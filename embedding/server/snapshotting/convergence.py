@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from embedding.kernel.records import Window
 from embedding.server.words.readers import Wait
@@ -25,22 +25,19 @@ _LOG_EVERY_S = 60.0
 """Seconds between two sentences in the log about a window that waits for the same nodes."""
 
 
-class Reports(Protocol):
-    """What the nodes reported last."""
-
-    def latest_reports(self) -> Iterable[tuple[float, dict[str, Any]]]:
-        """When (monotonic seconds) and what each present node reported last."""
-
-
 class WindowConvergence:
     """Remembers since when each window could be cut, and how its wait ended.
 
+    reports  when (monotonic seconds) and what each present node reported last
     handed   for whom a window waits until all is handed in
     limit_s  seconds that a window waits at most to be learnt to the end; 0: none does
     """
 
     def __init__(
-        self, reports: Reports, limit_s: float, handed: Callable[[Window], Wait] = lambda _: Wait()
+        self,
+        reports: Callable[[], Iterable[tuple[float, dict[str, Any]]]],
+        limit_s: float,
+        handed: Callable[[Window], Wait] = lambda _: Wait(),
     ) -> None:
         self._reports = reports
         self._limit_s = limit_s
@@ -77,9 +74,7 @@ class WindowConvergence:
     @property
     def waiting(self) -> list[Window]:
         """Windows that could be cut and are not yet, in order."""
-        windows = list(self._since)
-        windows.sort(key=lambda one: one.start)
-        return windows
+        return sorted(self._since, key=lambda one: one.start)
 
     @property
     def sentences(self) -> dict[str, str]:
@@ -107,19 +102,24 @@ class WindowConvergence:
         if not self._rehearsed(window, now):
             return True
         wait = self._wait(window)
-        if wait:
-            self._say(window, wait, now)
-        else:
+        if not wait:
             self._waits.pop(window, None)
-        return bool(wait)
+            return False
+        self._waits[window] = sentence = waits_for(window, wait)
+        before, at = self._logged.get(window, ("", -math.inf))
+        if sentence != before or now - at >= _LOG_EVERY_S:
+            # A node hands in within a second mostly: that is worth no warning.
+            late = now - self._since[window] >= _LOG_EVERY_S
+            logger.log(logging.WARNING if late else logging.INFO, "%s", sentence)
+            self._logged[window] = sentence, now
+        return True
 
     def _rehearsed(self, window: Window, now: float) -> bool:
         if window in self._converged:
             return True
         since = self._since[window]
         converged = not self._limit_s or all(
-            _has_converged(report, window) and (at >= since or not _rehearses(report))
-            for at, report in self._reports.latest_reports()
+            _has_converged(report, window, heard=at >= since) for at, report in self._reports()
         )
         if not converged and now - since < self._limit_s:
             return False
@@ -132,16 +132,6 @@ class WindowConvergence:
             )
         self._converged[window] = converged
         return True
-
-    def _say(self, window: Window, wait: Wait, now: float) -> None:
-        sentence = waits_for(window, wait)
-        self._waits[window] = sentence
-        before, at = self._logged.get(window, ("", -math.inf))
-        if sentence != before or now - at >= _LOG_EVERY_S:
-            # A node hands in within a second mostly: that is worth no warning.
-            late = now - self._since[window] >= _LOG_EVERY_S
-            logger.log(logging.WARNING if late else logging.INFO, "%s", sentence)
-            self._logged[window] = sentence, now
 
 
 def waits_for(window: Window, wait: Wait) -> str:
@@ -158,17 +148,17 @@ def waits_for(window: Window, wait: Wait) -> str:
     return f"window {window.label} waits {' and '.join(reasons)}."
 
 
-def _rehearses(report: dict[str, Any]) -> bool:
-    """Whether a node rehearses at all: from others no news is waited for."""
-    rehearsal = report.get("rehearsal")
-    return isinstance(rehearsal, dict) and rehearsal.get("rehearses") is True
+def _has_converged(report: dict[str, Any], window: Window, *, heard: bool) -> bool:
+    """Whether a node has no window before this one's end left to rehearse.
 
-
-def _has_converged(report: dict[str, Any], window: Window) -> bool:
-    """Whether a node has no window before this one's end left to rehearse."""
+    heard  it said so since the window was complete; no news is waited for of one that rehearses
+           nothing
+    """
     rehearsal = report.get("rehearsal")
     if not isinstance(rehearsal, dict):
         return True
+    if not heard and rehearsal.get("rehearses") is True:
+        return False
     first = rehearsal.get("unconverged")
     if not isinstance(first, (int, float)) or not math.isfinite(first):
         return True

@@ -75,21 +75,18 @@ class LiveModel:
                 ids = state.vocabulary.alive()
             known = ids[frequent(self._counts(ids))]
             rows = to_host(self._copied(known, Table.IN))
-            if why := unreadable(self._figures(ids, rows)):
+            figures = {
+                "words_read": float(self._counts(ids).sum()),
+                **spread(rows),
+                **read_held_out(report for _, report in state.latest_reports()),
+            }
+            if why := unreadable(figures):
                 raise RefusedError(f"word {word[:80]!r}: {why}", kind="control")
             query = self._copied(own, Table.IN)[0]
             nearest = NearestRows(query, n, beside(centre_of(rows), query))
             for part, vectors in self._blocks(ids[ids != own[0]], Table.IN):
                 nearest.show(part, vectors, sureness(self._counts(part)))
             return self._named(nearest.best())
-
-    def _figures(self, ids: IntArray, rows: FloatArray) -> dict[str, float]:
-        """By which it is judged whether these words, of which `rows` are frequent, can be read."""
-        return {
-            "words_read": float(self._counts(ids).sum()),
-            **spread(rows),
-            **read_held_out(report for _, report in self._state.latest_reports()),
-        }
 
     def evaluate(self, gold: PairGold | AnalogyGold | None) -> dict[str, float]:
         """Quality of the rows as they are now; figures that cannot be had are left out.
@@ -101,8 +98,10 @@ class LiveModel:
         """
         with self._taking_turns():
             self.longest_s = 0.0
-            scores = self._state.scores
-            ids = self._known(scores.needed())
+            scores, vocabulary = self._state.scores, self._state.vocabulary
+            ids = scores.needed()
+            with self._state.lock:
+                ids = ids[vocabulary.slots(ids, "evaluate") >= 0]
             found: dict[str, float] = {}
             if len(ids):
                 vectors = self._copied(ids, Table.IN)
@@ -116,8 +115,11 @@ class LiveModel:
 
     def _similarity(self, gold: PairGold) -> dict[str, float]:
         words = sorted({form for a, b, _ in gold.pairs for w in (a, b) for form in (w, w.lower())})
-        ids, index = self._find(words)
-        return similarity_figures(gold, index, self._copied(ids, Table.IN))
+        with self._state.lock:
+            ids = self._state.vocabulary.ids(words)
+        known = np.flatnonzero(ids >= 0)
+        index = {words[at]: place for place, at in enumerate(known.tolist())}
+        return similarity_figures(gold, index, self._copied(ids[known], Table.IN))
 
     def _analogy(self, gold: AnalogyGold) -> dict[str, float]:
         state = self._state
@@ -132,26 +134,6 @@ class LiveModel:
             f"analogy/{gold.name}": total.accuracy,
             f"asked/{gold.name}": total.asked / total.questions if total.questions else math.nan,
         }
-
-    def _find(self, words: Sequence[str]) -> tuple[IntArray, dict[str, int]]:
-        """Ids of the words that have a row, and each one's place among them."""
-        with self._state.lock:
-            ids = self._state.vocabulary.ids(words)
-        known = np.flatnonzero(ids >= 0)
-        return ids[known], {words[at]: place for place, at in enumerate(known.tolist())}
-
-    def _known(self, ids: IntArray) -> IntArray:
-        """Those that have a row."""
-        with self._state.lock:
-            return ids[self._state.vocabulary.slots(ids, "evaluate") >= 0]
-
-    def _rare(self, ids: IntArray) -> KnownContexts | None:
-        """What is laid over vectors of words; None when nothing is."""
-        state = self._state
-        if self._reading is None:
-            return None
-        with state.lock:
-            return state.accounts.rare.held(ids, self._counts(ids))
 
     def _counts(self, ids: IntArray) -> TimeArray:
         """Running counts float64 [n], 0 for a word that is evicted meanwhile."""
@@ -191,7 +173,10 @@ class LiveModel:
             with state.lock if state.rows.local else nullcontext():  # shards answer meanwhile
                 began = time.perf_counter()
                 found = state.rows.live(table, part)
-                rare = self._rare(part) if table is Table.IN else None
+                rare: KnownContexts | None = None
+                if self._reading is not None and table is Table.IN:
+                    with state.lock:
+                        rare = state.accounts.rare.held(part, self._counts(part))
                 state.tables.device.wait()
                 if state.rows.local:
                     self.longest_s = max(self.longest_s, time.perf_counter() - began)

@@ -147,7 +147,9 @@ class Snapshotter:
         self._futures: dict[_Key, Future[SnapshotRef]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cut")
         self._convergence = WindowConvergence(
-            state, 0.0 if config.in_step else config.convergence_seconds, self._wait
+            state.latest_reports,
+            0.0 if config.in_step else config.convergence_seconds,
+            self._wait,
         )
         self._amendments = Amendments(state, self._store)
         self._revising: dict[int, Future[SnapshotRef]] = {}
@@ -156,9 +158,7 @@ class Snapshotter:
             held = self._store.manifest(refs[-1].id).timezone
             config.check_timezone(held, f"snapshots {config.snapshots}")
         for ref in refs:
-            future: Future[SnapshotRef] = Future()
-            future.set_result(ref)
-            self._futures[_key(Window(ref.window_start, ref.window_end))] = future
+            self._futures[_key(Window(ref.window_start, ref.window_end))] = _done(ref)
         self.forget_published()
 
     def refs(self) -> list[SnapshotRef]:
@@ -186,7 +186,7 @@ class Snapshotter:
         """
         if force:
             self._convergence.force(window)
-        while not self._published(window) and not self._convergence.may_cut(window):
+        while _key(window) not in self._futures and not self._convergence.may_cut(window):
             if self._state.closing:
                 raise UnavailableError(f"cut {window.label}: the server is ending.")
             time.sleep(_CONVERGENCE_LOOK_S)
@@ -268,10 +268,8 @@ class Snapshotter:
             with self._lock:
                 ref = self._futures[_key(window)].result()
             found = self._amendments.revise(start, ref)
-            future: Future[SnapshotRef] = Future()
-            future.set_result(found)
             with self._lock:
-                self._futures[_key(window)] = future
+                self._futures[_key(window)] = _done(found)
             return found
         except Exception as error:
             # Asked again when something more is handed in, or by a person.
@@ -282,11 +280,6 @@ class Snapshotter:
         finally:
             with self._state.lock:
                 self._revising.pop(start, None)
-
-    def _published(self, window: Window) -> bool:
-        """Whether the window is being published, or was."""
-        with self._lock:
-            return _key(window) in self._futures
 
     def start(self, window: Window) -> Future[SnapshotRef]:
         """Begin to publish; the copy is taken before this returns."""
@@ -371,7 +364,8 @@ class Snapshotter:
             if not len(ids) and not self._config.in_step:
                 why = state.words.anonymity.why_withheld()
                 raise RefusedError(f"cut {window.label}: no word has a row yet{why}.")
-            starts = self._starts(window)
+            starts, tokenizers = self._starts(window), sorted(state.accounts.tokenizers)
+            mixed = f"mixed:{','.join(tokenizers)}" if tokenizers else ""
             data = SnapshotData(
                 window=window,
                 words=vocabulary.names(ids),
@@ -385,7 +379,7 @@ class Snapshotter:
                 documents=_sum(state.accounts.windows.documents.get(start, {}) for start in starts),
                 config=self._described(),
                 config_digest=state.reports.digest,
-                tokenizer_digest=_digest(list(state.accounts.tokenizers)),
+                tokenizer_digest=tokenizers[0] if len(tokenizers) == 1 else mixed,
                 phrases=tuple(state.accounts.phrases.values()),
             )
             copy = state.rows.copy()
@@ -425,7 +419,8 @@ class Snapshotter:
         try:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
-            parent = self._parent(window)
+            before = [ref for ref in self.refs() if ref.window_end <= window.start]
+            parent = before[-1].id if before else None
             data = copied.complete(state.composer, parent, _words_of(store, parent))
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
@@ -481,9 +476,11 @@ class Snapshotter:
         present = {name for name, member in members.items() if member.present}
         return [one for name, one in self._state.reports.last.items() if name in present]
 
-    def _parent(self, window: Window) -> str | None:
-        before = [ref for ref in self.refs() if ref.window_end <= window.start]
-        return before[-1].id if before else None
+
+def _done(ref: SnapshotRef) -> Future[SnapshotRef]:
+    future: Future[SnapshotRef] = Future()
+    future.set_result(ref)
+    return future
 
 
 def _words_of(store: SnapshotStore, parent: str | None) -> Sequence[str] | None:
@@ -502,8 +499,3 @@ def _sum(by_source: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for figures in by_source:
         total.update(figures)
     return dict(total)
-
-
-def _digest(seen: Sequence[str]) -> str:
-    """The tokenizer digest; all of them when nodes used several."""
-    return seen[0] if len(seen) == 1 else "mixed:" + ",".join(sorted(seen)) if seen else ""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from embedding.exchange.protocol import Push
 from embedding.exchange.textcounts import READY, SEND, WAIT, TextCounts
+from embedding.exchange.wire import text_array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
@@ -170,7 +170,9 @@ class Accounts:
     def learnt(self, arrival: PushArrival, now: float) -> None:
         """A push was applied."""
         push = arrival.push
-        self.meters.dropped_counts += self._count(arrival, _listed(push.counts.words))
+        self.meters.dropped_counts += self._count(
+            arrival, text_array(push.counts.words).to_pylist()
+        )
         forgotten = self.cut - self.published.keys()
         self.windows.add(push.counts, forgotten)
         self.meters.learnt(push, now)
@@ -325,8 +327,3 @@ def by_source(push: Push) -> dict[str, int]:
     for each in push.progress:
         found[each.source] = found.get(each.source, 0) + each.tokens
     return found
-
-
-def _listed(words: Any) -> list[str]:
-    """Words as a list, from an Arrow array or any sequence."""
-    return words.to_pylist() if isinstance(words, pa.Array) else list(words)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.exchange.payload import BlockCounts
 from embedding.exchange.wire import text_array
 from embedding.kernel.records import COUNT_COLUMNS, IntArray, WordCounts
 
@@ -153,18 +153,15 @@ class WindowCounts:
             rows, start = slice(start, group.stop), group.stop
             if group.window in closed or rows.start == rows.stop:
                 continue
-            part = words.slice(named[rows.start], named[rows.stop] - named[rows.start])
             columns = [counts.ids[rows], *(column[rows] for column in counts.columns)]
-            self._add(group, part, columns)
-
-    def _add(self, group: CountGroup, words: pa.Array, columns: Sequence[IntArray]) -> None:
-        known = columns[0] >= 0
-        held = self._known.setdefault((group.window, group.source), IdCounts())
-        held.add(tuple(column[known] for column in columns))
-        if len(words):
-            words = pa.concat_arrays([words])  # a slice would keep the whole message
-            named = _columns(group.source, words, [column[~known] for column in columns[1:]])
-            self._append(group.window, named)
+            known = columns[0] >= 0
+            held = self._known.setdefault((group.window, group.source), IdCounts())
+            held.add(tuple(column[known] for column in columns))
+            part = words.slice(named[rows.start], named[rows.stop] - named[rows.start])
+            if len(part):
+                part = pa.concat_arrays([part])  # a slice would keep the whole message
+                counted = [column[~known] for column in columns[1:]]
+                self._append(group.window, _columns(group.source, part, counted))
 
     def note(self, window: int, source: str, documents: int, tokens: int) -> None:
         for held, n in ((self.documents, documents), (self.tokens, tokens)):

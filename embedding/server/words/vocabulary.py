@@ -180,7 +180,7 @@ class Vocabulary:
         """The id that the next admitted word gets; every smaller one has been given."""
         self.candidates = Candidates(max_candidates, digests or WordDigests())
         self.evictions = Evictions(max(64, int(max_words * _HISTORY_SHARE)), version)
-        self._map = SlotMap()
+        self.slot_map = SlotMap()
         self._index: dict[str, int] = {}
         self._free: list[int] = []
         self._next_slot = 0
@@ -215,11 +215,11 @@ class Vocabulary:
     def nbytes(self) -> int:
         """Bytes of the columns and the map of ids, without dictionaries and the words' text."""
         columns = (self._stored, self._last_seen, self._born, self._words)
-        return self._map.nbytes + sum(column.nbytes for column in columns)
+        return self.slot_map.nbytes + sum(column.nbytes for column in columns)
 
     def ids(self, words: Sequence[str]) -> IntArray:
         """Ids int64 [n]; -1 for a word without a row."""
-        return self._map.ids(self._find(words))
+        return self.slot_map.ids(self._find(words))
 
     def slots(self, ids: IntArray, what: str) -> IntArray:
         """Slots int64 [n], -1 for an evicted id; RefusedError for an id never given."""
@@ -228,29 +228,21 @@ class Vocabulary:
                 f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far.",
                 kind="id",
             )
-        return self._map.slots(ids)
-
-    def slots_given(self, ids: IntArray) -> IntArray:
-        """Slots int64 [n], -1 for an id that is not alive, whether or not it was ever given."""
-        return self._map.slots(ids)
+        return self.slot_map.slots(ids)
 
     def set_counts(self, ids: IntArray, counts: TimeArray) -> None:
         """Running counts of ids as another server has them; those that are not alive are left."""
-        slots = self._map.slots(ids)
+        slots = self.slot_map.slots(ids)
         alive = slots >= 0
         self._stored[slots[alive]] = counts[alive] * self.decay.weight
 
-    def ids_at(self, slots: IntArray) -> IntArray:
-        """Ids int64 [n] of slots; -1 for a free one."""
-        return self._map.ids(slots)
-
     def alive(self) -> IntArray:
         """Ids that have a row, in order."""
-        return self._map.ids(self._map.used())
+        return self.slot_map.ids(self.slot_map.used())
 
     def names(self, ids: IntArray) -> list[str]:
         """The words of ids given before; "" for an evicted one that is no longer remembered."""
-        slots = self._map.slots(ids)
+        slots = self.slot_map.slots(ids)
         found: list[str] = self._words[slots].tolist()
         gone = np.flatnonzero(slots < 0)
         for at, word in zip(gone.tolist(), self.evictions.words(ids[gone]), strict=True):
@@ -263,12 +255,12 @@ class Vocabulary:
 
     def stored(self, ids: IntArray) -> TimeArray:
         """Running counts as they are stored: divide by `decay.weight` for counts."""
-        found: TimeArray = self._stored[self._map.slots(ids)]
+        found: TimeArray = self._stored[self.slot_map.slots(ids)]
         return found
 
     def last_seen(self, ids: IntArray) -> TimeArray:
         """Event time (Unix seconds) at which each word was last read, float64 [n]."""
-        found: TimeArray = self._last_seen[self._map.slots(ids)]
+        found: TimeArray = self._last_seen[self.slot_map.slots(ids)]
         return found
 
     def count(
@@ -298,7 +290,12 @@ class Vocabulary:
         self._add(slots[alive], counts[alive], seen[alive])
         dropped = 0
         if not alive.all():
-            dropped = self._count_evicted(ids[~alive], counts[~alive], seen[~alive])
+            counts, seen = counts[~alive], seen[~alive]
+            found = self.evictions.words(ids[~alive])
+            at = np.array([i for i, word in enumerate(found) if word is not None], dtype=np.int64)
+            named = [word for word in found if word is not None]
+            self._count_words(named, counts[at], seen[at])
+            dropped = int(counts.sum()) - int(counts[at].sum())
         self._count_words(words, word_counts, word_seen)
         self.candidates.bound()
         divisor = self.decay.advance(tokens)
@@ -312,7 +309,7 @@ class Vocabulary:
 
         words  all words that have a row; counts int64 [n], what pushes bring is not added to them
         """
-        slots = self._map.slots(self.ids(words))
+        slots = self.slot_map.slots(self.ids(words))
         self._stored[slots] = counts * self.decay.weight
         self.shut()
 
@@ -346,12 +343,12 @@ class Vocabulary:
         excess = len(self) + min(n, self.max_words) - self.max_words
         if excess <= 0:
             return np.empty(0, dtype=np.int64)
-        slots = self._map.used()
+        slots = self.slot_map.used()
         spared = self._born[slots] > self.version - _GRACE
         more = min(int(self.max_words * _EVICT_SHARE), int((~spared).sum()))
         chosen = min(len(slots), max(excess, more))
         order = np.lexsort((self._last_seen[slots], self._stored[slots], spared))
-        return np.sort(self._map.ids(slots[order[:chosen]]))
+        return np.sort(self.slot_map.ids(slots[order[:chosen]]))
 
     def admit(self, words: Sequence[str], evicted: IntArray | None = None) -> Admission:
         """Give words (distinct, without a row) ids in order.
@@ -366,7 +363,7 @@ class Vocabulary:
         slots = np.fromiter((self._take_slot() for _ in words), np.int64, count=len(words))
         self._reserve()
         self.next_id += len(words)
-        self._map.put(slots, ids)
+        self.slot_map.put(slots, ids)
         self._born[slots] = self.version
         self._last_seen[slots] = 0.0
         for word, slot in zip(words, slots.tolist(), strict=True):
@@ -384,13 +381,13 @@ class Vocabulary:
         """
         known = self.evictions.since <= since <= self.version
         mark = since if known else 0
-        slots = self._map.used()
+        slots = self.slot_map.used()
         slots = slots[self._born[slots] > mark]
         words: list[str] = self._words[slots].tolist()
         return VocabularyDelta(
             version=self.version,
             words=words,
-            ids=self._map.ids(slots),
+            ids=self.slot_map.ids(slots),
             counts=np.rint(self._stored[slots] / self.decay.weight).astype(np.int64),
             evicted=self.evictions.after(mark),
         )
@@ -418,8 +415,8 @@ class Vocabulary:
         self._free, self._next_slot = [], len(ids)
         self._reserve()
         self.next_id = next_id
-        self._map = SlotMap()
-        self._map.put(slots, ids)
+        self.slot_map = SlotMap()
+        self.slot_map.put(slots, ids)
         self._index = dict(zip(words, slots.tolist(), strict=True))
         self._words[slots] = words
         self._stored[slots], self._last_seen[slots] = stored, last_seen
@@ -445,15 +442,9 @@ class Vocabulary:
         weighted = counts[at] * self.decay.weight
         self.candidates.count([words[i] for i in at.tolist()], weighted.tolist())
 
-    def _count_evicted(self, ids: IntArray, counts: IntArray, seen: TimeArray) -> int:
-        found = self.evictions.words(ids)
-        at = np.array([i for i, word in enumerate(found) if word is not None], dtype=np.int64)
-        self._count_words([word for word in found if word is not None], counts[at], seen[at])
-        return int(counts.sum()) - int(counts[at].sum())
-
     def _evict(self, ids: IntArray) -> IntArray:
         """Take the rows of ids; those that are not alive are left out of the answer."""
-        slots = self._map.slots(ids)
+        slots = self.slot_map.slots(ids)
         ids, slots = ids[slots >= 0], slots[slots >= 0]
         if not len(ids):
             return ids
@@ -461,7 +452,7 @@ class Vocabulary:
         for word in words:
             del self._index[word]
         self.evictions.add(Eviction(self.version, ids, self._born[slots], words))
-        self._map.free(slots)
+        self.slot_map.free(slots)
         self._words[slots] = None
         self._free.extend(slots.tolist())
         return ids

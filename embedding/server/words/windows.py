@@ -52,12 +52,10 @@ class WindowTracker:
         calendar: Calendar,
         *,
         idle_s: float,
-        lateness_s: float = 0.0,
         in_step: bool = False,
     ) -> None:
         self.calendar = calendar
         self.idle_s = idle_s
-        self.lateness_s = lateness_s
         self.in_step = in_step
         self.watermark: float | None = None
         self.sources: dict[str, SourceState] = {}
@@ -199,13 +197,12 @@ class WindowTracker:
         if watermark is None:
             return []
         windows = [self.window(start) for start in sorted(starts)]
-        limit = watermark - self.lateness_s
-        return [window for window in windows if window.end.timestamp() <= limit]
+        return [window for window in windows if window.end.timestamp() <= watermark]
 
     def passed(self, start: int) -> bool:
         """Whether the watermark has passed the window that starts at `start`."""
         end = self.window(start).end.timestamp()
-        return self.watermark is not None and end <= self.watermark - self.lateness_s
+        return self.watermark is not None and end <= self.watermark
 
     def behind(self, start: int, nodes: Iterable[str]) -> set[str]:
         """Nodes that were not heard from behind the window that starts at `start`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from embedding.exchange import textcounts
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.session import Requests
+from embedding.exchange.session import Session
 from embedding.exchange.textcounts import SHARE_COUNTS, TextCounts
 from embedding.exchange.wire import Message
 
@@ -29,7 +29,7 @@ class Peers:
 
     def __init__(
         self,
-        line: Requests,
+        line: Session,
         most_bytes: int,
         *,
         nodes: int = 0,

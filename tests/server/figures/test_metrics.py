@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -14,7 +15,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.http import HttpService, Pages
+from embedding.server.figures.http import HttpService
 from embedding.server.figures.metrics import text_metrics
 from embedding.server.service import ParameterServer, running_server
 from incomplete import incomplete_store
@@ -162,6 +163,10 @@ def test_a_wrong_token_is_counted(tmp_path, connect):
 # -- health --------------------------------------------------------------------------------------
 
 
+def shown(status: dict, reasons: list[str]) -> SimpleNamespace:
+    return SimpleNamespace(status=lambda: status, metrics=lambda: b"", ailing=lambda: list(reasons))
+
+
 def test_before_a_server_has_its_state_every_page_says_that_it_is_restoring():
     http = HttpService(host="127.0.0.1", port=0)
     http.start()
@@ -170,7 +175,7 @@ def test_before_a_server_has_its_state_every_page_says_that_it_is_restoring():
             answer = get(http.url, path)
             assert (answer.status_code, answer.json()) == (503, {"status": "restoring"})
         reasons: list[str] = []
-        http.show(Pages(lambda: {"tokens": 1}, lambda: b"", lambda: reasons))
+        http.show(shown({"tokens": 1}, reasons))
         assert get(http.url, "/health").json() == {"status": "ok"}
         assert get(http.url, "/status").json() == {"tokens": 1}
         reasons.append("it rains.")
@@ -185,7 +190,7 @@ def test_a_page_of_another_site_reads_no_status():
     http = HttpService(host="127.0.0.1", port=0)
     http.start()
     try:
-        http.show(Pages(lambda: {"tokens": 1}, lambda: b"", list))
+        http.show(shown({"tokens": 1}, []))
         for name, status in (("localhost", 200), ("127.0.0.1", 200), ("evil.example", 400)):
             told = {"Host": f"{name}:8816"}
             for path in ("/status", "/metrics"):
@@ -233,7 +238,7 @@ def test_health_tells_of_a_failed_checkpoint_until_one_succeeds(tmp_path, connec
 
 
 def server_checkpoint(server) -> None:
-    from embedding.server.controls import Controls
+    from embedding.server.service import Controls
 
     Controls(server).checkpoint({})
 

@@ -32,7 +32,7 @@ class Told:
 @pytest.mark.parametrize("first", [MAY, START, END - 1])
 def test_it_waits_for_every_node_that_has_the_window_or_one_before_to_rehearse(first) -> None:
     told = Told()
-    convergence = WindowConvergence(told, 60.0)
+    convergence = WindowConvergence(told.latest_reports, 60.0)
     told.say("n1", 1.0, None)
     told.say("n2", 1.0, first)
     assert not convergence.may_cut(JUNE, 1.0)
@@ -45,7 +45,7 @@ def test_it_waits_for_every_node_that_has_the_window_or_one_before_to_rehearse(f
 
 def test_news_from_before_the_window_was_complete_say_nothing() -> None:
     told = Told()
-    convergence = WindowConvergence(told, 60.0)
+    convergence = WindowConvergence(told.latest_reports, 60.0)
     told.say("n1", 1.0, None)
     assert not convergence.may_cut(JUNE, 1.5)
     told.say("n1", 2.0, None)
@@ -54,7 +54,7 @@ def test_news_from_before_the_window_was_complete_say_nothing() -> None:
 
 def test_it_waits_no_longer_than_the_limit_and_says_so(caplog) -> None:
     told = Told()
-    convergence = WindowConvergence(told, 60.0)
+    convergence = WindowConvergence(told.latest_reports, 60.0)
     told.say("n1", 1.0, START)
     assert not convergence.may_cut(JUNE, 1.0)
     assert not convergence.may_cut(JUNE, 60.9)
@@ -68,14 +68,14 @@ def test_it_waits_no_longer_than_the_limit_and_says_so(caplog) -> None:
 def test_nodes_that_rehearse_nothing_hold_nothing_up(report) -> None:
     told = Told()
     told.reports["n1"] = 0.0, report
-    assert WindowConvergence(told, 60.0).may_cut(JUNE, 5.0)
-    assert WindowConvergence(Told(), 60.0).may_cut(JUNE, 5.0)
+    assert WindowConvergence(told.latest_reports, 60.0).may_cut(JUNE, 5.0)
+    assert WindowConvergence(Told().latest_reports, 60.0).may_cut(JUNE, 5.0)
 
 
 def june_waits() -> tuple[Told, WindowConvergence, Window]:
     """June was asked for before its node had converged; and the window after it."""
     told = Told()
-    convergence = WindowConvergence(told, 60.0)
+    convergence = WindowConvergence(told.latest_reports, 60.0)
     told.say("n1", 0.0, START)
     assert not convergence.may_cut(JUNE, 1.0)
     return told, convergence, Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
@@ -99,7 +99,7 @@ def test_a_window_that_is_never_asked_for_again_holds_none_up_beyond_the_limit()
 def test_without_a_limit_none_waits() -> None:
     told = Told()
     told.say("n1", 9.0, START)
-    convergence = WindowConvergence(told, 0.0)
+    convergence = WindowConvergence(told.latest_reports, 0.0)
     assert convergence.may_cut(JUNE, 1.0)
     assert convergence.ended(JUNE) == {}
 
@@ -107,7 +107,7 @@ def test_without_a_limit_none_waits() -> None:
 def test_it_waits_without_a_limit_until_all_is_handed_in_and_says_for_whom(caplog) -> None:
     caplog.set_level("INFO")
     waits = {JUNE: Wait(("n2",)), MAY_WINDOW: Wait()}
-    convergence = WindowConvergence(Told(), 60.0, lambda window: waits[window])
+    convergence = WindowConvergence(Told().latest_reports, 60.0, lambda window: waits[window])
     assert not convergence.may_cut(JUNE, 1.0)
     assert convergence.waiting == [JUNE]
     assert convergence.overdue(JUNE), "there is nothing to rehearse"
@@ -129,13 +129,13 @@ def test_it_waits_without_a_limit_until_all_is_handed_in_and_says_for_whom(caplo
 
 
 def test_a_person_may_have_it_cut_without_what_is_not_handed_in() -> None:
-    convergence = WindowConvergence(Told(), 60.0, lambda _: Wait(("n2",)))
+    convergence = WindowConvergence(Told().latest_reports, 60.0, lambda _: Wait(("n2",)))
     assert not convergence.may_cut(JUNE, 1.0)
     convergence.force(JUNE)
     assert convergence.may_cut(JUNE, 2.0)
 
 
 def test_the_use_of_words_is_waited_for_also_where_nothing_is_rehearsed() -> None:
-    convergence = WindowConvergence(Told(), 0.0, lambda _: Wait(("n2",)))
+    convergence = WindowConvergence(Told().latest_reports, 0.0, lambda _: Wait(("n2",)))
     assert not convergence.may_cut(JUNE, 1.0)
     assert convergence.overdue(JUNE)

@@ -100,12 +100,12 @@ def test_event_time_goes_on_when_all_sources_are_silent():
     assert t.advance(now=50) == 7000.0
 
 
-def test_windows_are_due_in_order_once_passed_and_after_the_lateness():
-    t = tracker(lateness_s=100.0)
-    t.progress("뉴스", 2 * HOUR + 99.0, now=0)
+def test_windows_are_due_in_order_once_passed():
+    t = tracker()
+    t.progress("뉴스", 2 * HOUR - 1.0, now=0)
     starts = [HOUR, 0, 2 * HOUR]
     assert [w.start.timestamp() for w in t.due(starts, now=0)] == [0]
-    t.progress("뉴스", 2 * HOUR + 100.0, now=0)
+    t.progress("뉴스", 2 * HOUR, now=0)
     assert [w.start.timestamp() for w in t.due(starts, now=0)] == [0, HOUR]
 
 

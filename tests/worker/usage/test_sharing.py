@@ -27,7 +27,7 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.shell import SharingCalls
+from embedding.server.flight.shell import share_counts
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import SharedCounts
@@ -55,13 +55,13 @@ class Line:
     """A node's stream to a server without its network."""
 
     def __init__(self, state: ServerState, node: str) -> None:
-        session = state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0).session
-        self._calls = SharingCalls(state, lambda: (node, session)).calls()
+        state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
+        self._state, self._node = state, node
         self.sent = 0
 
     def request(self, message: Message) -> Message:
         self.sent += len(message.arrays)
-        return self._calls[str(message.header["op"])](message)
+        return share_counts(self._state, self._node, message)
 
 
 def reading(
