@@ -15,6 +15,7 @@ from torch import Tensor
 
 from embedding.exchange.compression.halves import narrow
 from embedding.kernel.devices import DeviceArray
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray
 from embedding.server.rows.steps import RowSteps
 
