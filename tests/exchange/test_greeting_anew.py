@@ -22,12 +22,8 @@ CLIENT = ExchangeConfig(connect_timeout_s=0.05, max_backoff_s=0.2)
 def test_a_stream_is_not_kept_by_who_gave_up(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     greeted = []
-    introduce = Session._introduce
-    monkeypatch.setattr(
-        Session,
-        "_introduce",
-        lambda self, channel: greeted.append(channel) or introduce(self, channel),
-    )
+    greet = Session._greet
+    monkeypatch.setattr(Session, "_greet", lambda self: greeted.append(self) or greet(self))
     with (
         running_server(config, SyncConfig(policy="asp"), dim=MODEL.dim) as server,
         ParameterClient(

@@ -202,8 +202,8 @@ class World(Checks):
         if isinstance(rows, list):
             if ROUND in rows:
                 calls = self.state.parts["rounds"].stream(self.state, lambda: (node.name, 0))
-                calls.take_part(ready(0.1))
-                calls.take_part(work(None))
+                calls["batch"](ready(0.1))
+                calls["batch"](work(None))
             return False
         self.check_read(node, rows)
         node.reading.append(rows.clock)
