@@ -49,7 +49,7 @@ def drawn(store: SnapshotStore, words: int, times: int, seed: int = 0) -> Counte
     names = [snapshot.words[row] for row in np.flatnonzero(mentions >= _MENTIONS).tolist()]
     rows, means = pooled(usage)
     dice, found = np.random.default_rng(seed), Counted(words)
-    config = TrendsConfig(history_windows=1)
+    config = TrendsConfig().model_copy(update={"history_windows": 1})
     for _ in range(times):
         word, *rest = dice.choice(names, 2 * words + 1, replace=False).tolist()
         kept: AxisCache = {}

@@ -113,10 +113,10 @@ def _threads(
             server=server.location,
             corpus=CorpusShare(path=str(corpus), index=i, count=NODES, epochs=100_000),
             text=TextConfig(tokenizer="whitespace", mask=False),
-            stream=StreamConfig(queue_tokens=2 * setting.block_tokens),
+            stream=StreamConfig().model_copy(update={"queue_tokens": 2 * setting.block_tokens}),
             model=MODEL,
-            node=NodeConfig(
-                replay_ratio=0.0, block_tokens=setting.block_tokens, vocabulary_blocks=100
+            node=NodeConfig(replay_ratio=0.0, block_tokens=setting.block_tokens).model_copy(
+                update={"vocabulary_blocks": 100}
             ),
         )
         reader, learner = BlockQueue.pair(spec.stream.queue_tokens)

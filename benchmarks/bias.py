@@ -146,7 +146,11 @@ def measure(given: Namespace) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for step, rise in ((None, None), *product(given.step, given.rise)):
         began = time.process_time()
-        trends = None if step is None else TrendsConfig(bias_step=step, bias_rise=rise)
+        trends = (
+            None
+            if step is None
+            else TrendsConfig().model_copy(update={"bias_step": step, "bias_rise": rise})
+        )
         runs = [run(text, given, 1 + seed, trends) for seed in range(given.seeds)]
         one = {"step": step, "limit": rise, **summary(runs)}
         one["cpu_s"] = round(time.process_time() - began, 1)

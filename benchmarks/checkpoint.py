@@ -122,7 +122,9 @@ def serving(folder: Path, dim: int) -> Iterator[str]:
 
 def measure(words: int, dim: int, candidates: int, checkpoints: int) -> dict[str, Any]:
     """Requests with and without a checkpoint under way, and what the server says."""
-    config = ExchangeConfig(max_unconfirmed=100_000, max_unconfirmed_bytes=1 << 40)
+    config = ExchangeConfig().model_copy(
+        update={"max_unconfirmed": 100_000, "max_unconfirmed_bytes": 1 << 40}
+    )
     locks: list[float] = []
     spans: list[tuple[float, float]] = []
     with (

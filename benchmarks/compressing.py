@@ -219,12 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         config = ModelConfig(
-            sample=0.0,
-            schedule=LearningRateSchedule.LINEAR,
-            seed=seed,
-            dim=given.dim,
-            noise_share=given.noise_share,
-        )
+            sample=0.0, schedule=LearningRateSchedule.LINEAR, seed=seed, dim=given.dim
+        ).model_copy(update={"noise_share": given.noise_share})
         for side in ("none", *(given.sides or ["1"])):
             found = measure(corpus, given.nodes, given.block, side, config, given.gold)
             report["runs"].append(found)

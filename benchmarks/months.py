@@ -33,7 +33,7 @@ from yeoron_bench.results import hardware, versions
 
 PACKAGES = ("yeoron", "numpy", "pyarrow", "kiwipiepy")
 AROUND = 2
-ALL = TrendsConfig(rows=10_000, history_windows=24)
+ALL = TrendsConfig(rows=10_000).model_copy(update={"history_windows": 24})
 """All rows; dates over two years, as ten thousand words are dated."""
 LINE = "| {} |" + " {} |" * 8
 

@@ -121,8 +121,7 @@ async def _run(base: str, setting: Setting) -> tuple[Tally, float, int]:
         rate=1e6,
         per_host=32,
         render_contexts=setting.contexts,
-        recycle_pages=setting.recycle_pages,
-    )
+    ).model_copy(update={"recycle_pages": setting.recycle_pages})
     fetcher = Fetcher(config)
     pool = BrowserPool(config, fetcher)
     posts = iter(await asyncio.to_thread(_posts, base, setting.pages))

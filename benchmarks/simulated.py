@@ -101,7 +101,9 @@ class Node:
             LearnerSetup(
                 node=f"node-{at}",
                 model=model,
-                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
+                config=NodeConfig(replay_ratio=0.0).model_copy(
+                    update={"vocabulary_blocks": 1000, "score_pairs": 1}
+                ),
                 calendar=Calendar(WindowUnit.DAY),
             ),
             welcome=Welcome(welcome.clock, min_count=5, pace=welcome.pace),

@@ -40,7 +40,7 @@ from yeoron_lab.lbfgs.batchwork import BatchWork
 from yeoron_lab.lbfgs.objective import Objective
 from yeoron_lab.paced.paced import PacedTraining
 
-LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
+LINE = ExchangeConfig().model_copy(update={"pull_timeout_s": 600.0, "request_timeout_s": 600.0})
 Sentences = Sequence[Sequence[str]]
 Wait = Callable[[], float]
 
@@ -238,7 +238,9 @@ def _node(
                 LearnerSetup(
                     node=name,
                     model=model,
-                    config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
+                    config=NodeConfig(replay_ratio=replay).model_copy(
+                        update={"vocabulary_blocks": 1000}
+                    ),
                     calendar=Calendar(WindowUnit.DAY),
                 ),
                 welcome=replace(welcome, active=1),

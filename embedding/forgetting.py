@@ -297,14 +297,14 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     )
     step(ages.copies_days, "States put aside", lambda before: _old_states(settings, before, dry))
     step(ages.logs_days, "Log files", lambda before: _old_files(paths.logs, before, dry=dry))
-    if ages.snapshots_days or ages.mlflow_days:
+    if ages.snapshots_days:
         uri, wanted = _tracking(settings), settings.evaluation
         keep = mlflow.pinned(uri, wanted.model_name) if uri else frozenset[str]()
         for name, store in _stores(settings):
             step(ages.snapshots_days, name, partial(_old_snapshots, store, keep=keep, dry=dry))
         if uri:
             step(
-                ages.mlflow_days,
+                ages.snapshots_days,
                 "MLflow's runs",
                 lambda before: mlflow.remove_runs(
                     uri,

@@ -253,6 +253,10 @@ class TraceConfig(Config):
 class RetentionConfig(Config):
     """For how many days each store keeps what it has (`yeoron retain`); 0: for ever."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "mlflow_days": "write snapshots_days: it holds for MLflow's runs of snapshots too",
+    }
+
     evidence_days: float = Field(default=365, ge=0)
     """Addresses of documents by word, by when the document was published."""
 
@@ -261,21 +265,15 @@ class RetentionConfig(Config):
     that is read again: choose more days than listings go back."""
 
     snapshots_days: float = Field(default=0, ge=0)
-    """Snapshots, by when they were written. Those that an alias of MLflow names, and the newest,
-    are kept."""
+    """Snapshots, by when they were written, and MLflow's runs of them with their models, by when
+    they ended. Those that an alias of MLflow names, and the newest snapshot, are kept."""
 
-    reports_days: float = Field(default=365, ge=0)
-    """Trend reports, by when they were written; they can be made again from their snapshots."""
-
-    mlflow_days: float = Field(default=0, ge=0)
-    """MLflow's runs of snapshots with their models, by when they ended. Those that an alias names
-    are kept."""
-
-    copies_days: float = Field(default=90, ge=0)
-    """States of the server that rollbacks put aside (`checkpoints-before-*`)."""
-
-    logs_days: float = Field(default=90, ge=0)
-    """Log files that nobody has written to since."""
+    # Constants: a file that sets one is refused.
+    # Trend reports, by when they were written; they can be made again from their snapshots.
+    reports_days: ClassVar = 365
+    # States of the server that rollbacks put aside (`checkpoints-before-*`).
+    copies_days: ClassVar = 90
+    logs_days: ClassVar = 90  # Log files that nobody has written to since.
 
 
 class ClusterConfig(Config):

@@ -37,8 +37,8 @@ from yeoron_lab.ports import lasting_port
 from yeoron_simweb.testing import running
 
 MODEL = ModelConfig(dim=8, sample=0.0)
-NODE = NodeConfig(
-    replay_ratio=0.0, flush_seconds=0.2, batch_seconds=0.1, batch_documents=8, report_seconds=0.2
+NODE = NodeConfig(replay_ratio=0.0, flush_seconds=0.2).model_copy(
+    update={"batch_seconds": 0.1, "batch_documents": 8, "report_seconds": 0.2}
 )
 CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
 NODES = ("n0", "n1")
@@ -102,13 +102,11 @@ class Crawl:
             sources=sources(self.base),
             crawl=CrawlConfig(
                 frontier=self.address,
-                leases=LeaseConfig(seconds=5, allocate_every=8),
+                leases=LeaseConfig(seconds=5).model_copy(update={"allocate_every": 8}),
                 allow_private_hosts=(self.base.removeprefix("http://"),),
                 extract_processes=0,
-                near_window=0,
                 rate=200.0,
-                backoff=0.2,
-            ),
+            ).model_copy(update={"near_window": 0, "backoff": 0.2}),
             text=TextConfig(tokenizer="whitespace", mask=False),
             model=MODEL,
             node=self.node,

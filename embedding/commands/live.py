@@ -25,7 +25,7 @@ ServerOption = Annotated[
     ),
 ]
 
-_OWNERS = {"lbfgs_": "sandblaster", "auto_": "auto"}
+_OWNERS = {"lbfgs_": "sandblaster"}
 """What the names of settings begin with that one policy alone reads."""
 
 

@@ -40,51 +40,22 @@ class CrawlConfig(Config):
     """Seconds that one request may take, from connection to the last byte."""
     max_bytes: int = Field(8 * 1024 * 1024, gt=0)
     """Most bytes of one answer, on the wire and after decompression alike."""
-    attempts: int = Field(4, gt=0)
-    """Tries of one address before it is given up."""
-    backoff: float = Field(2.0, gt=0)
-    """Seconds before the second try; doubled each time, Retry-After is obeyed beyond it."""
     allow_private_hosts: tuple[str, ...] = ()
     """Hosts that may have private, loopback or link-local addresses: `name:port`, or `name` for its
     ports 80 and 443. Only sources that are at one of them may name them."""
-    queue: int = Field(64, gt=0)
-    """Documents that wait for the consumer before fetching pauses."""
     extract_processes: int = Field(1, ge=0)
     """Processes that read pages and listings; 0 reads them in a thread of the crawler."""
-    extract_timeout: float = Field(20.0, gt=0)
-    """Seconds after which the reading of one page or listing is killed."""
     max_chars: int = Field(50_000, ge=1_000)
     """Characters of a document that are read; a longer one is cut where a sentence or word ends."""
-    min_chars: int = Field(20, ge=0)
-    """Pages with fewer characters of text are counted as `empty`; inline items need one."""
-    dedupe_min_chars: int = Field(100, ge=0)
-    """Shorter texts are never duplicates: many people may write the same short comment."""
-    near_threshold: float = Field(0.85, gt=0, le=1)
-    """Jaccard similarity of three-word shingles above which a text is a near-duplicate."""
-    near_window: int = Field(20_000, ge=0)
-    """Latest documents that a new one is compared with; 0 switches the comparison off."""
     slowest: float = Field(4.0, ge=1)
     """The pause between two polls of a source that does not change grows to at most this many
     times `every`."""
-    polls_per_change: float = Field(2.0, gt=0)
-    """Most polls for each change that is expected of a source, however much could be asked."""
-    poll_share: float = Field(0.5, gt=0, le=1)
-    """Share of the requests to a host that may read listings; the rest is left to pages."""
     poll_rate: float | None = Field(None, gt=0)
     """Requests per second that all listings of a node may cost together; null: no such limit."""
-    silence_evidence: float = Field(14.0, gt=0)
-    """About so many expected items must be missing before a source's silence is an alarm; a false
-    one comes once in e to this power items."""
-    silence_least: float = Field(1800.0, ge=0)
-    """Seconds that a silence lasts at least before it is an alarm."""
     browser: Path | None = None
     """Chromium executable; null looks for the system's, then for Playwright's own."""
     render_contexts: int = Field(2, gt=0, le=64)
     """Rendered pages that are open at once."""
-    render_deadline: float = Field(45.0, gt=0)
-    """Seconds after which a rendered page is killed."""
-    recycle_pages: int = Field(100, gt=0)
-    """Pages after which the browser is started again, so that its memory stays flat."""
     browser_memory_mb: float = Field(700.0, ge=100)
     """Megabytes of Chromium's processes and its driver after which it is started again; at twice
     as much it is killed in the middle of its pages, which are then shown again."""
@@ -92,6 +63,33 @@ class CrawlConfig(Config):
     """Key of author pseudonyms; empty: a random one for each start of a pool of nodes."""
     replay_clock_url: str | None = None
     """JSON `{"knots": [[event, wall], …]}` of a web that plays back the past."""
+
+    # Constants: a file that sets one is refused.
+    attempts: ClassVar = 4  # Tries of one address before it is given up.
+    # Seconds before the second try; doubled each time, Retry-After is obeyed beyond it.
+    backoff: ClassVar = 2.0
+    queue: ClassVar = 64  # Documents that wait for the consumer before fetching pauses.
+    # Seconds after which the reading of one page or listing is killed.
+    extract_timeout: ClassVar = 20.0
+    # Pages with fewer characters of text are counted as `empty`; inline items need one.
+    min_chars: ClassVar = 20
+    # Shorter texts are never duplicates: many people may write the same short comment.
+    dedupe_min_chars: ClassVar = 100
+    # Jaccard similarity of three-word shingles above which a text is a near-duplicate.
+    near_threshold: ClassVar = 0.85
+    # Latest documents that a new one is compared with; 0 switches the comparison off.
+    near_window: ClassVar = 20_000
+    # Most polls for each change that is expected of a source, however much could be asked.
+    polls_per_change: ClassVar = 2.0
+    # Share of the requests to a host that may read listings; the rest is left to pages.
+    poll_share: ClassVar = 0.5
+    # About so many expected items must be missing before a source's silence is an alarm; a false
+    # one comes once in e to this power items.
+    silence_evidence: ClassVar = 14.0
+    silence_least: ClassVar = 1800.0  # Seconds that a silence lasts at least before it is an alarm.
+    render_deadline: ClassVar = 45.0  # Seconds after which a rendered page is killed.
+    # Pages after which the browser is started again, so that its memory stays flat.
+    recycle_pages: ClassVar = 100
 
 
 class DiscoverConfig(Config):

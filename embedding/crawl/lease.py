@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heapreplace
 from math import fsum
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -175,13 +176,13 @@ class LeaseConfig(Config):
 
     seconds: float = Field(30.0, ge=1, le=3600)
     """A node that has not been heard of for so long loses its sources to the others."""
-    allocate_every: float = Field(60.0, gt=0)
-    """Seconds between two checks whether the nodes still read about the same number of
-    tokens."""
-    imbalance: float = Field(0.25, ge=0)
-    """Sources change nodes once the largest rate of a node exceeds the mean by this share."""
-    moves: int = Field(4, ge=0)
-    """Most sources that change nodes at one look."""
+
+    # Constants: a file that sets one is refused.
+    # Seconds between two checks whether the nodes still read about the same number of tokens.
+    allocate_every: ClassVar = 60.0
+    # Sources change nodes once the largest rate of a node exceeds the mean by this share.
+    imbalance: ClassVar = 0.25
+    moves: ClassVar = 4  # Most sources that change nodes at one look.
 
     @property
     def beat(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -78,10 +78,6 @@ class ExchangeConfig(Config):
     top_share: float = Field(default=0.05, gt=0, le=1)
     """topk: the share of a block's entries that is sent."""
 
-    residual_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
-    """Memory of a node for what compression keeps back; the rows used longest ago are sent whole
-    when it is full."""
-
     cache_bytes: int = Field(default=0, ge=0)
     """Memory of a node for rows that it keeps from one pull to the next, so that only those that
     other nodes have changed are sent again, or what changed of them (pulls); 0 keeps none."""
@@ -89,26 +85,23 @@ class ExchangeConfig(Config):
     connect_timeout_s: float = Field(default=60.0, gt=0)
     """How long to go on trying (with back-off) to reach a server that is away."""
 
-    request_timeout_s: float = Field(default=60.0, gt=0)
-    """How long one request may take before the stream is given up and opened again."""
-
-    pull_timeout_s: float = Field(default=600.0, gt=0)
-    """How long a pull may wait for the policy to let it read."""
-
-    backoff_s: float = Field(default=0.1, gt=0)
-    """First pause between two tries to connect; doubled each time."""
-
     max_backoff_s: float = Field(default=5.0, gt=0)
     """Longest pause between two tries to connect."""
 
     max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
     """Largest message that is sent; the server has a limit of its own."""
 
-    max_unconfirmed: int = Field(default=512, ge=2)
-    """Pushes kept until they are in a checkpoint; a push beyond that asks for one and waits."""
-
-    max_unconfirmed_bytes: int = Field(default=1024 * 1024 * 1024, ge=1024 * 1024)
-    """Memory that those pushes may take."""
+    # Constants: a file that sets one is refused.
+    # Memory of a node for what compression keeps back; the rows used longest ago are sent whole
+    # when it is full.
+    residual_bytes: ClassVar = 256 * 1024 * 1024
+    # How long one request may take before the stream is given up and opened again.
+    request_timeout_s: ClassVar = 60.0
+    pull_timeout_s: ClassVar = 600.0  # How long a pull may wait for the policy to let it read.
+    backoff_s: ClassVar = 0.1  # First pause between two tries to connect; doubled each time.
+    # Pushes kept until they are in a checkpoint; a push beyond that asks for one and waits.
+    max_unconfirmed: ClassVar = 512
+    max_unconfirmed_bytes: ClassVar = 1024 * 1024 * 1024  # Memory that those pushes may take.
 
     @model_validator(mode="after")
     def _changes_of_kept_rows(self) -> ExchangeConfig:

@@ -63,20 +63,27 @@ class Config(BaseModel):
     @classmethod
     def _refuse_removed(cls, data: Any) -> Any:
         given = data if isinstance(data, Mapping) else {}
-        for old, instead in cls.REMOVED.items():
+        one_value = {old: f"leave it out: it is {now}" for old, now in cls.constants().items()}
+        for old, instead in {**one_value, **cls.REMOVED}.items():
             if old in given:
                 raise ValueError(f"{old!r} is no setting any more; {instead}")
         return data
 
+    @classmethod
+    def constants(cls) -> dict[str, Any]:
+        """What was a setting and has one value now: class variables in small letters."""
+        return {name: getattr(cls, name) for name in cls.__class_vars__ if name.islower()}
+
     def digest(self) -> str:
-        """SHA-256 (hex) over the canonical JSON of this configuration."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        """SHA-256 (hex) over the canonical JSON of this configuration, constants with it."""
+        values = {**self.model_dump(mode="json"), **self.constants()}
+        text = json.dumps(values, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def without_removed(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that the version before stored, without those that are gone since."""
-    removed: Mapping[str, str] = getattr(model, "REMOVED", {})
+    removed = {*model.REMOVED, *model.constants()} if issubclass(model, Config) else set()
     found: dict[str, Any] = {}
     for name, value in data.items():
         if name in removed:

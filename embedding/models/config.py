@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -51,32 +51,18 @@ class ModelConfig(Config):
     sample: float = Field(default=1e-4, ge=0, le=1)
     """Subsampling threshold of word2vec: words more frequent are dropped at random; 0: never."""
 
-    noise_exponent: float = Field(default=0.75, ge=-2, le=2)
-    """Noise words are drawn in proportion to count ** noise_exponent."""
-
     learning_rate: Positive = 0.025
     """Learning rate at the start of the training."""
-
-    min_learning_rate: float = Field(default=1e-4, ge=0)
-    """Learning rate at the end of a linear schedule."""
 
     schedule: LearningRateSchedule = LearningRateSchedule.CONSTANT
     """linear for a corpus with an end, constant for a stream, window for a dated corpus: the rate
     falls in each window again (see docs/concepts/training.md)."""
-
-    window_swing: float = Field(default=0.5, ge=0, le=0.999)
-    """window: by which part of itself the learning rate is higher when a window begins, and lower
-    when it ends; its mean over the window is `learning_rate`."""
 
     optimiser: Optimiser = Optimiser.SGD
     """sgd, or adagrad: row-wise AdaGrad (one accumulator a row)."""
 
     shrink: bool = True
     """Draw each centre's window uniformly from 1 to `window`, as word2vec does."""
-
-    noise_share: float = Field(default=0.5, gt=0, le=100)
-    """Noise rows drawn for each token of a block, from which its pairs take theirs: bounds what a
-    block pulls and pushes beside its own words."""
 
     noise_own: int = Field(default=1, ge=1, le=1000)
     """Factor on the number of noise words of a pair. No more rows travel: each drawn word that
@@ -91,12 +77,6 @@ class ModelConfig(Config):
     buckets: int = Field(default=200_000, ge=1, le=1 << 31)
     """Hash buckets for the n-grams of fastText."""
 
-    glove_alpha: Unit = 0.75
-    """Exponent of GloVe's weighting function."""
-
-    glove_ceiling: Positive = 100.0
-    """Co-occurrence count x_max above which GloVe weighs all cells alike."""
-
     cells: int = Field(default=4_000_000, ge=1024, le=1 << 31)
     """Bound on the cells of a streaming co-occurrence table (16 bytes each)."""
 
@@ -106,13 +86,27 @@ class ModelConfig(Config):
     seed: int = Field(default=1, ge=0, lt=1 << 63)
     """Seed of initial vectors, windows, subsampling and noise."""
 
+    # Constants: a file that sets one is refused.
+    # Noise words are drawn in proportion to count ** noise_exponent.
+    noise_exponent: ClassVar = 0.75
+    min_learning_rate: ClassVar = 1e-4  # Learning rate at the end of a linear schedule.
+    # window: by which part of itself the learning rate is higher when a window begins, and lower
+    # when it ends; its mean over the window is `learning_rate`.
+    window_swing: ClassVar = 0.5
+    # Noise rows drawn for each token of a block, from which its pairs take theirs: bounds what a
+    # block pulls and pushes beside its own words.
+    noise_share: ClassVar = 0.5
+    glove_alpha: ClassVar = 0.75  # Exponent of GloVe's weighting function.
+    # Co-occurrence count x_max above which GloVe weighs all cells alike.
+    glove_ceiling: ClassVar = 100.0
+
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:
         falls = self.schedule is LearningRateSchedule.LINEAR
         if falls and self.min_learning_rate > self.learning_rate:
             raise ValueError(
-                f"min_learning_rate {self.min_learning_rate} is above learning_rate "
-                f"{self.learning_rate}: a {self.schedule} schedule must fall, not rise"
+                f"learning_rate {self.learning_rate:g}: a linear schedule ends at "
+                f"{self.min_learning_rate:g}, and must fall, not rise"
             )
         return self
 

@@ -33,9 +33,10 @@ class GroupConfig(Config):
     """How rows and what they moved by travel between groups. With float32 all replicas hold the
     same bits once nothing moves any more, with float16 the same up to its rounding."""
 
-    curvature: float = Field(default=0.03, ge=0, le=10)
-    """How far an occurrence of a word carries its rows to their point of rest: h of
-    `group_shares`. 0 adds up all that groups moved, as Downpour does."""
+    # Constants: a file that sets one is refused.
+    # How far an occurrence of a word carries its rows to their point of rest: h of `group_shares`.
+    # 0 adds up all that groups moved, as Downpour does.
+    curvature: ClassVar = 0.03
 
     @model_validator(mode="after")
     def _named(self) -> GroupConfig:
@@ -85,39 +86,14 @@ class SyncConfig(Config):
     tau: int = Field(default=2, ge=1, le=1024)
     """easgd, averaging: blocks that a node trains on copies of its own before it exchanges."""
 
-    elasticity: float = Field(default=0.9, gt=0, le=1)
-    """easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
-    difference."""
-
     lbfgs_every: int = Field(default=4, ge=1, le=1_000_000)
     """sandblaster: blocks of a node between two rounds of L-BFGS, and before the first."""
 
     lbfgs_batch_tokens: int = Field(default=50_000, ge=64, le=100_000_000)
     """sandblaster: tokens that each node draws from what it remembers for a round."""
 
-    lbfgs_portion_tokens: int = Field(default=2_000, ge=16, le=10_000_000)
-    """sandblaster: tokens of a portion, which one node computes at a time."""
-
     lbfgs_iterations: int = Field(default=10, ge=1, le=10_000)
     """sandblaster: steps of L-BFGS in a round, at most."""
-
-    lbfgs_copies: int = Field(default=1, ge=0, le=16)
-    """sandblaster: nodes that may compute a portion once more at the end of a batch; the first to
-    answer wins (Dean 2012)."""
-
-    lbfgs_reach: float = Field(default=1.0, ge=0)
-    """sandblaster: how far a round may carry rows: the loss has ‖x - x₀‖²/(2·reach·rate) added, as
-    if it were one implicit gradient step of so many learning rates; 0 adds nothing."""
-
-    auto_alike: float = Field(default=0.25, gt=0)
-    """auto: coefficient of variation of the sources' token rates above which bsp gives way to
-    ssp."""
-
-    auto_apart: float = Field(default=0.4, gt=0)
-    """auto: coefficient of variation above which ssp gives way to asp; at least auto_alike."""
-
-    auto_stay_s: float = Field(default=10.0, ge=0)
-    """auto: seconds that a policy rules at least."""
 
     balance: bool = True
     """Where nodes wait for each other: the block size of each follows its speed."""
@@ -125,14 +101,23 @@ class SyncConfig(Config):
     liveness_timeout_s: float = Field(default=60.0, gt=0)
     """A node that was silent for so long counts as gone and holds nobody back."""
 
-    @model_validator(mode="after")
-    def _thresholds_in_order(self) -> SyncConfig:
-        if self.auto_apart < self.auto_alike:
-            raise ValueError(
-                f"auto_apart {self.auto_apart:g} is below auto_alike {self.auto_alike:g}; bsp "
-                "gives way to ssp first, and ssp to asp at the same variation or a higher one"
-            )
-        return self
+    # Constants: a file that sets one is refused.
+    # easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
+    # difference.
+    elasticity: ClassVar = 0.9
+    # sandblaster: tokens of a portion, which one node computes at a time.
+    lbfgs_portion_tokens: ClassVar = 2_000
+    # sandblaster: nodes that may compute a portion once more at the end of a batch; the first to
+    # answer wins (Dean 2012).
+    lbfgs_copies: ClassVar = 1
+    # sandblaster: how far a round may carry rows: the loss has ‖x - x₀‖²/(2·reach·rate) added, as
+    # if it were one implicit gradient step of so many learning rates; 0 adds nothing.
+    lbfgs_reach: ClassVar = 1.0
+    # auto: coefficient of variation of the sources' token rates above which bsp gives way to ssp.
+    auto_alike: ClassVar = 0.25
+    # auto: coefficient of variation above which ssp gives way to asp; at least auto_alike.
+    auto_apart: ClassVar = 0.4
+    auto_stay_s: ClassVar = 10.0  # auto: seconds that a policy rules at least.
 
 
 class ServerConfig(Config):
@@ -185,9 +170,6 @@ class ServerConfig(Config):
 
     checkpoint_every_s: float = Field(default=30.0, gt=0)
     """Seconds between checkpoints while pushes arrive."""
-
-    keep_checkpoints: int = Field(default=2, ge=1)
-    """How many complete checkpoints are kept."""
 
     snapshots: str | None = None
     """Address of the snapshot store (a folder or an fsspec URI); None refuses to cut."""
@@ -260,9 +242,6 @@ class ServerConfig(Config):
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""
 
-    adagrad_rate: float = Field(default=1.0, gt=0)
-    """adagrad: how far a row moves (root mean square) before its deltas shrink."""
-
     shards: int = Field(default=1, ge=1, le=64)
     """Processes that hold the rows; 1: the server's own. Each of several holds those of its ids,
     and the server's own holds the vocabulary and says in which order rows change
@@ -293,9 +272,6 @@ class ServerConfig(Config):
     max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
     """Largest message that is taken; a larger one is refused."""
 
-    pip_words: int = Field(default=500, ge=0)
-    """Most frequent words whose co-occurrences are sampled for the PIP loss; 0 measures none."""
-
     gold: Path | None = None
     """Word similarity file measured at each snapshot; None measures none."""
 
@@ -304,6 +280,13 @@ class ServerConfig(Config):
 
     corpus_digest: str = ""
     """SHA-256 of the corpus file that is read, kept in manifests; empty: a stream."""
+
+    # Constants: a file that sets one is refused.
+    keep_checkpoints: ClassVar = 2  # How many complete checkpoints are kept.
+    # adagrad: how far a row moves (root mean square) before its deltas shrink.
+    adagrad_rate: ClassVar = 1.0
+    # Most frequent words whose co-occurrences are sampled for the PIP loss; 0 measures none.
+    pip_words: ClassVar = 500
 
     @property
     def calendar(self) -> Calendar:

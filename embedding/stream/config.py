@@ -23,9 +23,6 @@ class StreamConfig(Config):
         ("replay_anneal", "replay_mix"), "leave it out: replay has one value of it"
     )
 
-    queue_tokens: int = Field(default=200_000, ge=1_000)
-    """Tokens that may wait between crawler and gradients; the crawler pauses when it is full."""
-
     replay: Annotated[str, AfterValidator(REPLAYS.check)] = "uniform"
     """How the replay memory draws sentences: uniform, all alike; loss, by their loss to the power
     of alpha (Schaul et al. 2016); or gradient, by its norm, unbiased (Alain et al. 2015)."""
@@ -33,8 +30,9 @@ class StreamConfig(Config):
     replay_tokens: int = Field(default=2_000_000, ge=1_000)
     """Tokens that the replay memory holds at most; the oldest sentences leave first."""
 
-    replay_alpha: float = Field(default=0.6, ge=0.0, le=1.0)
-    """Replay by loss: exponent of the priorities; 0 draws uniformly."""
-
-    replay_beta: float = Field(default=0.4, ge=0.0, le=1.0)
-    """Replay by loss: exponent of the importance weights; 1 is unbiased."""
+    # Constants: a file that sets one is refused.
+    # Tokens that may wait between crawler and gradients; the crawler pauses when it is full.
+    queue_tokens: ClassVar = 200_000
+    replay_alpha: ClassVar = 0.6  # Replay by loss: exponent of the priorities; 0 draws uniformly.
+    # Replay by loss: exponent of the importance weights; 1 is unbiased.
+    replay_beta: ClassVar = 0.4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, field_validator
@@ -80,10 +80,6 @@ class TextConfig(Config):
     """Megabytes of analysed whitespace-delimited words and their parts kept in front of the
     morpheme analyser, in each text process; 0: no cache. Some 1,000 words a megabyte."""
 
-    context: Literal["both", "left", "none"] = "both"
-    """Neighbours analysed with an eojeol that the cache does not know: fewer are quicker and agree
-    less with the analysis of whole sentences."""
-
     workers: int = Field(default=1, ge=1, le=64)
     """Threads of the morpheme analyser."""
 
@@ -97,9 +93,6 @@ class TextConfig(Config):
     """Most words that Kiwi takes to pieces and that are taken into the dictionary because the
     stream uses them as nouns; 0: none. Needs a cache, as it works on what the cache does not
     know."""
-
-    new_words_every: int = Field(default=200_000, ge=100)
-    """Whitespace-delimited words read between two looks for new words."""
 
     phrases: int = Field(default=20_000, ge=0)
     """Most phrases of several nouns that are joined to one word; those unused for longest are
@@ -115,14 +108,6 @@ class TextConfig(Config):
     (`server.min_authors`). each: every text counts as an author of its own; then a name that stands
     in a few texts of one person gets a row. Texts of a corpus file always count each."""
 
-    phrase_npmi: float = Field(default=0.3, ge=0, le=1)
-    """How much the parts of a phrase keep together at least: normalised pointwise mutual
-    information, 0 by chance, 1 for parts that never stand alone."""
-
-    phrase_mb: int = Field(default=32, ge=1)
-    """Megabytes of nouns and of chains of nouns remembered for finding phrases, in each text
-    process. Some 2,000 chains a megabyte."""
-
     boilerplate: float = Field(default=0.01, ge=0, le=1)
     """A sentence that a site repeats is left out where it stands in at least this share of the
     source's documents; 0: nothing is left out."""
@@ -130,20 +115,29 @@ class TextConfig(Config):
     min_length: int = Field(default=1, ge=1)
     """Shorter words (in characters) are dropped."""
 
-    max_length: int = Field(default=40, ge=2)
-    """Longer words (in characters) are dropped: they are debris, not words."""
-
     mask: bool = True
     """Replace personal data by neutral tokens before anything else sees the text."""
 
     emoji: Literal["keep", "token", "drop"] = "keep"
     """keep: each emoji is a word of its own; token: all become `<emoji>`; drop."""
 
-    run_length: int = Field(default=2, ge=1)
-    """ㅋㅋㅋㅋ, ㅠㅠㅠ, !!!! and the like are cut to this many characters."""
-
-    statistics_words: int = Field(default=500_000, ge=1_000)
-    """Distinct words that the running vocabulary statistics remember."""
+    # Constants: a file that sets one is refused.
+    # Neighbours analysed with an eojeol that the cache does not know: fewer are quicker and agree
+    # less with the analysis of whole sentences.
+    context: ClassVar = "both"
+    # Whitespace-delimited words read between two looks for new words.
+    new_words_every: ClassVar = 200_000
+    # How much the parts of a phrase keep together at least: normalised pointwise mutual
+    # information, 0 by chance, 1 for parts that never stand alone.
+    phrase_npmi: ClassVar = 0.3
+    # Megabytes of nouns and of chains of nouns remembered for finding phrases, in each text
+    # process. Some 2,000 chains a megabyte.
+    phrase_mb: ClassVar = 32
+    # Longer words (in characters) are dropped: they are debris, not words.
+    max_length: ClassVar = 40
+    run_length: ClassVar = 2  # ㅋㅋㅋㅋ, ㅠㅠㅠ, !!!! and the like are cut to this many characters.
+    # Distinct words that the running vocabulary statistics remember.
+    statistics_words: ClassVar = 500_000
 
     @field_validator("keep_tags")
     @classmethod

@@ -26,9 +26,7 @@ PASSED_OVER = {
             *("state_dir", "snapshots", "window", "cut", "in_step", "initial_rows"),
         )
     ),
-    "node": frozenset(
-        ("batch_documents", "batch_seconds", "text_processes", "text_timeout", "flush_seconds")
-    ),
+    "node": frozenset(("text_processes", "flush_seconds")),
     "exchange": frozenset(
         ("location", "token_file", "operator_token_file", "tls_ca", "tls_cert", "tls_key")
     ),

@@ -46,16 +46,8 @@ class TrendsConfig(Config):
     """A word is ranked as risen or fallen when at least this many documents of a window hold it,
     and as born in the window in which so many hold it for the first time, all together."""
 
-    born_windows: int = Field(default=12, ge=1, le=1000)
-    """A word is born when at least min_documents hold it, all windows together, and it was first
-    read at most this many windows before."""
-
     min_sources: int = Field(default=1, ge=1)
     """A born word must occur in at least this many sources."""
-
-    baseline_windows: int = Field(default=3, ge=1, le=100)
-    """Document frequencies are compared with this many windows before the reported one, together:
-    one is often too little to tell a rise from chance."""
 
     false_discovery: float = Field(default=0.05, gt=0, lt=1)
     """A row is called significant when its q value is at most this."""
@@ -67,26 +59,27 @@ class TrendsConfig(Config):
     rows: int = Field(default=50, ge=1, le=10_000)
     """Rows kept in each ranking."""
 
-    shown_neighbours: int = Field(default=10, ge=1, le=200)
-    """Nearest words kept as evidence for each row."""
-
-    history_windows: int = Field(default=60, ge=1, le=1000)
-    """A word's history covers at most this many of the latest windows."""
-
-    bias_step: float = Field(default=5.0, gt=0, le=100)
-    """η: how far one proposal of source weights goes, for each nat that a source's loss is above
-    the mean."""
-
-    bias_most: float = Field(default=4.0, gt=1, le=100)
-    """No proposed weight is above this, nor below one divided by it."""
-
-    bias_rise: float = Field(default=0.01, gt=0, le=1)
-    """By which part of it proposed weights may raise the mean loss over that without weights, as it
-    is predicted; weights in use go back towards 1 when more than this was measured."""
-
     skip: str = r"[\W\d_]*|<[a-z_-]+>"
     """Words that this regular expression matches in full are never ranked: numbers, signs, and
     the marks that stand for masked data."""
+
+    # Constants: a file that sets one is refused.
+    # A word is born when at least min_documents hold it, all windows together, and it was first
+    # read at most this many windows before.
+    born_windows: ClassVar = 12
+    # Document frequencies are compared with this many windows before the reported one, together:
+    # one is often too little to tell a rise from chance.
+    baseline_windows: ClassVar = 3
+    shown_neighbours: ClassVar = 10  # Nearest words kept as evidence for each row.
+    # A word's history covers at most this many of the latest windows.
+    history_windows: ClassVar = 60
+    # η: how far one proposal of source weights goes, for each nat that a source's loss is above the
+    # mean.
+    bias_step: ClassVar = 5.0
+    bias_most: ClassVar = 4.0  # No proposed weight is above this, nor below one divided by it.
+    # By which part of it proposed weights may raise the mean loss over that without weights, as it
+    # is predicted; weights in use go back towards 1 when more than this was measured.
+    bias_rise: ClassVar = 0.01
 
     @field_validator("skip")
     @classmethod

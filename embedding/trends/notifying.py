@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -65,8 +65,8 @@ class NotifyConfig(Config):
     smtp_password: Secret = SecretStr("")
     """Its password."""
 
-    timeout_s: float = Field(default=30.0, gt=0, le=600)
-    """Seconds that a delivery may take."""
+    # Constants: a file that sets one is refused.
+    timeout_s: ClassVar = 30.0  # Seconds that a delivery may take.
 
     @field_validator("rankings")
     @classmethod

@@ -40,9 +40,6 @@ class PageConfig(Config):
     requests_per_minute: int = Field(default=600, ge=1, le=10_000)
     """Answers that one token may have in a minute; beyond it a program waits."""
 
-    session_hours: float = Field(default=12.0, gt=0, le=24 * 30)
-    """How long a login lasts."""
-
     host: str = "127.0.0.1"
     """Address `yeoron web` listens on; other than loopback only with tls_cert and tls_key."""
 
@@ -64,6 +61,9 @@ class PageConfig(Config):
     keep_headlines: bool = False
     """Whether a headline that was fetched is kept, with address, source and time. The text
     of a document is never kept."""
+
+    # Constants: a file that sets one is refused.
+    session_hours: ClassVar = 12.0  # How long a login lasts.
 
     @model_validator(mode="after")
     def _listens_safely(self) -> PageConfig:

@@ -22,41 +22,14 @@ class NodeConfig(Config):
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
 
-    growth: float = Field(default=0.1, ge=0, le=1)
-    """For several nodes that read a corpus: the next block of a node is at most this part of
-    what the node has read so far, and at least 1,500 tokens. So all see early what was learnt
-    first. 0 begins with whole blocks."""
-
-    look_ahead_tokens: int = Field(default=200_000, ge=0)
-    """Tokens of a corpus that are read before a block is learnt, so that a word that comes
-    `min_count` times in them has its row from its first mention on. Only those of the block's own
-    window, and only where the vocabulary grows. 0 looks at the block alone, as a stream does."""
-
     flush_seconds: float = Field(default=1.0, gt=0, le=3600)
     """A block is learnt after this many seconds even when it is not full."""
-
-    batch_documents: int = Field(default=32, ge=1, le=10_000)
-    """Documents of one source that are tokenised together."""
-
-    batch_seconds: float = Field(default=0.4, gt=0, le=60)
-    """A batch is tokenised after this many seconds even when it is not full, and sooner when a text
-    process has nothing to do."""
 
     text_processes: int = Field(default=1, ge=1, le=64)
     """Processes that mask and tokenise. Each holds a morpheme analyser of its own: some 450 MB."""
 
-    text_timeout: float = Field(default=300.0, gt=0, le=86_400)
-    """Seconds of processor time that preparing a text may take, for each million characters begun.
-    A text that takes a tenth of it among others is tried again alone; one that takes it all is left
-    out and named."""
-
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
-
-    initial_replay_ratio: float = Field(default=6.0, ge=0, le=100)
-    """The same, where it is more, while the model is young: until 250,000 tokens were learnt from,
-    by all nodes together, and from then on in inverse proportion to them. Nothing where
-    replay_ratio is 0."""
 
     rehearsal_passes: float = Field(default=30.0, ge=0, le=1_000)
     """Most passes over a window's text that are learnt again from the replay memory, while held-out
@@ -84,29 +57,46 @@ class NodeConfig(Config):
     """Factor of the learning rate for the text of a source, 1 for one that is not named
     (`yeoron trends bias` proposes them)."""
 
-    score_pairs: int = Field(default=24, ge=1, le=10_000)
-    """Word pairs of each document that are scored before the document is learnt from; fewer where a
-    tick holds many documents: 2,048 pairs of a tick are scored at most."""
-
-    vocabulary_blocks: int = Field(default=4, ge=1, le=10_000)
-    """Blocks between two looks at the server's vocabulary and counts."""
-
     overlap: Literal["auto", "always", "never"] = "auto"
     """Whether the next block's rows are pulled while the present one is trained: auto does it as
     long as the node trains alone. With others it would read what they wrote a block later, and
     that costs more quality than the waiting costs time. `never` prepares nothing ahead."""
 
-    curvature: float = Field(default=0.03, ge=0, le=10)
-    """How quickly a row comes to rest under updates, for adding up what several nodes moved it by
-    (see `worker/learning/combining.py`); 0 adds all up."""
-
-    minibatch: int = Field(default=512, ge=1, le=1_000_000)
-    """Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More
-    take fewer messages, and learn from older rows."""
-
-    report_seconds: float = Field(default=1.0, gt=0, le=60)
-    """Seconds between two reports of a node's counters to the server."""
-
     restarts: int = Field(default=20, ge=0, le=1_000_000)
     """How often a node starts a dead crawler or gradient process again before it gives up, without
     ten healthy minutes between. A failure that repeats with the same reason ends it after three."""
+
+    # Constants: a file that sets one is refused.
+    # For several nodes that read a corpus: the next block of a node is at most this part of what
+    # the node has read so far, and at least 1,500 tokens. So all see early what was learnt first. 0
+    # begins with whole blocks.
+    growth: ClassVar = 0.1
+    # Tokens of a corpus that are read before a block is learnt, so that a word that comes
+    # `min_count` times in them has its row from its first mention on. Only those of the block's own
+    # window, and only where the vocabulary grows. 0 looks at the block alone, as a stream does.
+    look_ahead_tokens: ClassVar = 200_000
+    batch_documents: ClassVar = 32  # Documents of one source that are tokenised together.
+    # A batch is tokenised after this many seconds even when it is not full, and sooner when a text
+    # process has nothing to do.
+    batch_seconds: ClassVar = 0.4
+    # Seconds of processor time that preparing a text may take, for each million characters begun. A
+    # text that takes a tenth of it among others is tried again alone; one that takes it all is left
+    # out and named.
+    text_timeout: ClassVar = 300.0
+    # The same, where it is more, while the model is young: until 250,000 tokens were learnt from,
+    # by all nodes together, and from then on in inverse proportion to them. Nothing where
+    # replay_ratio is 0.
+    initial_replay_ratio: ClassVar = 6.0
+    # Word pairs of each document that are scored before the document is learnt from; fewer where a
+    # tick holds many documents: 2,048 pairs of a tick are scored at most.
+    score_pairs: ClassVar = 24
+    # Blocks between two looks at the server's vocabulary and counts.
+    vocabulary_blocks: ClassVar = 4
+    # How quickly a row comes to rest under updates, for adding up what several nodes moved it by
+    # (see `worker/learning/combining.py`); 0 adds all up.
+    curvature: ClassVar = 0.03
+    # Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More
+    # take fewer messages, and learn from older rows.
+    minibatch: ClassVar = 512
+    # Seconds between two reports of a node's counters to the server.
+    report_seconds: ClassVar = 1.0

@@ -133,8 +133,8 @@ def _sent(sending: socket.socket, data: bytes) -> float:
 def wire(device: str, rows: int, dim: int, repeats: int) -> dict[str, float]:
     """Seconds of a pull and of a push of `rows` rows as float16 over loopback, by one client."""
     config = ServerConfig(
-        min_count=1, device=device, initial_rows=rows, max_words=4 * rows, max_message_bytes=2**30
-    )
+        min_count=1, device=device, max_words=4 * rows, max_message_bytes=2**30
+    ).model_copy(update={"initial_rows": rows})
     exchange = ExchangeConfig(max_message_bytes=2**30)
     with (
         running_server(config, SyncConfig(policy="asp"), dim=dim) as server,

@@ -34,7 +34,7 @@ from yeoron_bench.results import facts, hardware, keep_and_print
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
-PLAIN = ServerConfig(min_count=1, initial_rows=WORDS, device="cpu")
+PLAIN = ServerConfig(min_count=1, device="cpu").model_copy(update={"initial_rows": WORDS})
 WIRE_SIDES = {
     "float32": ("float32", "none"),
     "float16": ("float16", "fp16"),

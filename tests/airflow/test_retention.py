@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.timeout(600)]
 def test_a_run_by_schedule_removes_what_is_too_old(
     dag_bag: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = world.write_settings(tmp_path, retention={"evidence_days": 30, "logs_days": 30})
+    path = world.write_settings(tmp_path, retention={"evidence_days": 30})
     monkeypatch.setenv("YEORON_SETTINGS", str(path))
     from embedding.settings import load_settings
 
@@ -41,7 +41,7 @@ def test_a_run_by_schedule_removes_what_is_too_old(
     store.add(pa.Table.from_pylist(rows, schema=EVIDENCE_SCHEMA), "n0")
     paths.logs.mkdir(parents=True)
     old, new = paths.logs / "old.log", paths.logs / "new.log"
-    for file, days in ((old, 31), (new, 29)):
+    for file, days in ((old, 91), (new, 89)):
         file.touch()
         os.utime(file, (now - days * 86_400,) * 2)
 

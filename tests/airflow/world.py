@@ -66,7 +66,7 @@ def write_settings(folder: Path, **sections: dict[str, Any]) -> Path:
         "cluster": {"nodes": 1},
         "text": {"tokenizer": "whitespace"},
         "model": {"dim": DIM},
-        "node": {"flush_seconds": 0.3, "batch_seconds": 0.1, "report_seconds": 0.3},
+        "node": {"flush_seconds": 0.3},
         "exchange": {"connect_timeout_s": 60.0},
         "evaluation": {
             "tracking_uri": f"sqlite:///{folder / 'mlflow.db'}",

@@ -20,7 +20,7 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
         "shards": 2,
         "split": "columns",
         "model": {"dim": 16, "learning_rate": 0.1},
-        "node": {"replay_ratio": 0.0, "block_tokens": 2_000, "minibatch": 512},
+        "node": {"replay_ratio": 0.0, "block_tokens": 2_000},
     }
     plain = train_corpus(validate(TrainRequest, {**base, "out": tmp_path / "plain"}, "test"))
     out, killer = tmp_path / "killed", Killer(10_000)

@@ -30,7 +30,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_settings_hold_where_no_option_says_otherwise() -> None:
     settings = {
         "model": {"dim": 30, "window": 7},
-        "server": {"min_count": 2, "pip_words": 10},
+        "server": {"min_count": 2, "half_life_tokens": 10},
         "node": {"past_tokens": 5, "replay_ratio": 1.5, "block_tokens": 900},
         "sync": {"policy": "bsp", "staleness": 9},
         "exchange": {"compression": "onebit", "rows": "float32"},
@@ -44,7 +44,7 @@ def test_settings_hold_where_no_option_says_otherwise() -> None:
     assert (asked.sync.policy, asked.sync.staleness) == ("bsp", 9)
     assert (asked.exchange.compression, asked.exchange.rows) == ("onebit", "float32")
     assert (asked.text.tokenizer, asked.text.min_length, asked.text.mask) == ("script", 2, True)
-    assert (asked.stream.replay_tokens, asked.server.pip_words) == (4_000, 10)
+    assert (asked.stream.replay_tokens, asked.server.half_life_tokens) == (4_000, 10)
 
 
 def test_phrases_are_found_where_windows_are_compared() -> None:
@@ -102,7 +102,7 @@ def test_every_setting_of_its_sections_is_used_or_passed_over() -> None:
 
 
 def test_what_means_nothing_to_it_is_passed_over() -> None:
-    values = {"server": {"port": 1, "min_count": 3}, "node": {"batch_seconds": 2}, "web": {}}
+    values = {"server": {"port": 1, "min_count": 3}, "node": {"flush_seconds": 2}, "web": {}}
     found = taken(GivenSettings(values, {}, None))
     assert {name: own for name, own in found.items() if own} == {"server": {"min_count": 3}}
 

@@ -55,7 +55,7 @@ def test_every_token_is_learnt_once(process, corpus: Path, options: tuple[str, .
         ("--sync-setting tau=0", ["tau", "0"]),
         ("--sync-setting tau=many", ["tau", "many"]),
         ("--sync-setting speed=3", ["speed"]),
-        ("--sync-setting auto_apart=0.1", ["auto_apart 0.1", "auto_alike 0.25"]),
+        ("--sync-setting auto_apart=0.1", ["'auto_apart' is no setting any more", "0.4"]),
     ],
 )
 def test_what_cannot_work_is_one_sentence(

@@ -113,10 +113,11 @@ def quick(*hosts: str, **more: object) -> CrawlConfig:
         "allow_private_hosts": hosts,
         "rate": 1000.0,
         "timeout": 60.0,
-        "backoff": 0.05,
         "extract_processes": 0,
     }
-    return CrawlConfig(**{**values, **more})  # type: ignore[arg-type]
+    constants = {name: more.pop(name) for name in CrawlConfig.constants() if name in more}
+    config = CrawlConfig(**{**values, **more})  # type: ignore[arg-type]
+    return config.model_copy(update={"backoff": 0.05, **constants})
 
 
 @pytest.fixture

@@ -296,7 +296,7 @@ async def test_no_name_of_an_author_of_the_simulated_web_becomes_a_word(
     frontier.close()
     assert len(found) == 100
     assert all(document.author for document in found)
-    pipeline = TextPipeline(TextConfig(new_words_every=100, boilerplate=0.0))
+    pipeline = TextPipeline(TextConfig(boilerplate=0.0).model_copy(update={"new_words_every": 100}))
     words: Counter[str] = Counter()
     for _ in range(3):
         for source in sorted({document.source for document in found}):

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
 from generated import examples
 
-CONFIG = LeaseConfig(seconds=30, allocate_every=60)
+CONFIG = LeaseConfig(seconds=30).model_copy(update={"allocate_every": 60})
 FIRST = Heartbeat(first=True)
 
 

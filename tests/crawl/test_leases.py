@@ -17,7 +17,7 @@ from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
 from embedding.crawl.tables import Fetched
 from embedding.sources.config import SourceConfig
 
-CONFIG = LeaseConfig(seconds=30, allocate_every=60)
+CONFIG = LeaseConfig(seconds=30).model_copy(update={"allocate_every": 60})
 A, B = Incarnation("a", "m1"), Incarnation("b", "m2")
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from constants import with_constants
 from embedding.exchange import codec
 from embedding.exchange.compression.base import compressor, packing, unpack
 from embedding.exchange.config import ExchangeConfig
@@ -39,7 +40,9 @@ blocks = st.tuples(st.integers(0, 6), st.integers(1, 19)).flatmap(
 
 
 def config(kind: str, **more) -> ExchangeConfig:
-    return ExchangeConfig(compression=kind, **{"threshold": 0.01, "top_share": 0.3, **more})
+    return with_constants(
+        ExchangeConfig, compression=kind, **{"threshold": 0.01, "top_share": 0.3, **more}
+    )
 
 
 def packed_of(kind: str, ids, values: np.ndarray) -> PackedDelta:

@@ -29,7 +29,9 @@ SCRIPTS = (
 
 @pytest.mark.parametrize("kind", TOPOLOGIES.names())
 def test_what_nodes_moved_is_with_the_server_once_all_have_finished(kind: str) -> None:
-    settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
+    settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu").model_copy(
+        update={"initial_rows": 4}
+    )
     state = ServerState(settings, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     state.words.admit(WORDS, np.ones(len(WORDS), dtype=np.int64))
     before = rows(state)

@@ -1,9 +1,11 @@
 """Settings that are gone are refused with what to write now; what was stored with them is read."""
 
+from typing import ClassVar
+
 import pytest
 
 from embedding.crawl.config import CrawlConfig
-from embedding.kernel.config import validate, without_removed
+from embedding.kernel.config import Config, validate, without_removed
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.settings import Settings
@@ -14,6 +16,29 @@ from embedding.worker.config import NodeConfig
 
 WITH_REMOVED = (CrawlConfig, NodeConfig, ServerConfig, SyncConfig, TrendsConfig, PageConfig)
 REMOVED = [(config, old) for config in WITH_REMOVED for old in config.REMOVED]
+
+
+SECTIONS = [field.annotation for field in Settings.model_fields.values()]
+ONE_VALUE = [(config, old) for config in SECTIONS for old in config.constants()]
+
+
+@pytest.mark.parametrize(("config", "old"), ONE_VALUE)
+def test_a_setting_that_has_one_value_now_is_refused_with_that_value(config, old):
+    assert old not in config.model_fields
+    with pytest.raises(ConfigError, match=f"'{old}' is no setting any more; leave it out: it is"):
+        validate(config, {old: 1}, "yeoron.toml")
+
+
+def test_the_digest_counts_constants_as_it_did_when_they_were_settings():
+    class Before(Config):
+        a: int = 1
+        b: int = 2
+
+    class Now(Config):
+        a: int = 1
+        b: ClassVar = 2
+
+    assert Now().digest() == Before().digest()
 
 
 @pytest.mark.parametrize(("config", "old"), REMOVED)

@@ -108,7 +108,9 @@ def in_step(
     least: float = 0.5,
 ) -> Ran:
     """Run a node for each script until all have finished; raises what the first node raised."""
-    settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
+    settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu").model_copy(
+        update={"initial_rows": 4}
+    )
     state = ServerState(settings, sync or SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     ran = Ran(state, [], [Line(state, f"n{i}") for i in range(len(scripts))])
 

@@ -26,7 +26,7 @@ from yeoron_lab.aggregating.relay import AggregatorLine
 
 pytestmark = pytest.mark.slow
 
-EXCHANGE = ExchangeConfig(connect_timeout_s=20, request_timeout_s=20)
+EXCHANGE = ExchangeConfig(connect_timeout_s=20).model_copy(update={"request_timeout_s": 20})
 WORDS = [f"w{i}" for i in range(8)]
 DIM = 4
 

@@ -24,7 +24,7 @@ from generated import examples
 from yeoron_lab.groups.entry import encode_rows
 
 DIM = 4
-CALM = ExchangeConfig(request_timeout_s=60)
+CALM = ExchangeConfig().model_copy(update={"request_timeout_s": 60})
 
 
 def ints(*values: int) -> np.ndarray:

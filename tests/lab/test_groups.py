@@ -15,6 +15,7 @@ from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
+from constants import with_constants
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, CountGroup, WordContexts
@@ -325,7 +326,7 @@ def test_rows_of_ngrams_are_exchanged_too(connect) -> None:
 def test_what_an_optimiser_shrank_is_not_shrunk_again(connect) -> None:
     given = {"optimizer": "adagrad", "adagrad_rate": 0.5}
     with (
-        running_server(ServerConfig(min_count=1, **given), dim=DIM) as leader,
+        running_server(with_constants(ServerConfig, min_count=1, **given), dim=DIM) as leader,
         following(leader, **given) as b,
     ):
         node = connect(b, "n1")

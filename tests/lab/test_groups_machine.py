@@ -36,8 +36,8 @@ from yeoron_lab.groups.replica import LocalReplica
 
 DIM, WORDS, GROUPS = 2, 6, 2
 IMPATIENT = ExchangeConfig(
-    connect_timeout_s=0.001, backoff_s=0.001, max_backoff_s=0.001, max_message_bytes=1 << 16
-)
+    connect_timeout_s=0.001, max_backoff_s=0.001, max_message_bytes=1 << 16
+).model_copy(update={"backoff_s": 0.001})
 FAULTS = st.lists(st.sampled_from(["ok", "ok", "request lost", "answer lost"]), max_size=6)
 
 
@@ -144,12 +144,8 @@ class World:
 
     def config(self, group: GroupConfig | None = None) -> ServerConfig:
         return ServerConfig(
-            min_count=1,
-            half_life_tokens=None,
-            device="cpu",
-            initial_rows=1,
-            group=group or GroupConfig(),
-        )
+            min_count=1, half_life_tokens=None, device="cpu", group=group or GroupConfig()
+        ).model_copy(update={"initial_rows": 1})
 
     def new_leader(self) -> ServerState:
         self.incarnations += 1
@@ -161,7 +157,9 @@ class World:
         return state
 
     def new_group(self, index: int) -> GroupLink:
-        group = GroupConfig(leader="grpc://here:1", name=f"g{index}", rows="float32", curvature=0.0)
+        group = GroupConfig(leader="grpc://here:1", name=f"g{index}", rows="float32").model_copy(
+            update={"curvature": 0.0}
+        )
         self.incarnations += 1
         config = following_config(self.config(group))
         leader = Leader(config, partial(Linked, self))

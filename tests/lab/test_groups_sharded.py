@@ -10,6 +10,7 @@ import pytest
 from grouped import DIM, counted, following, ints, moved, read
 from threads import ThreadFleet, crash_primary, fleet
 
+from constants import with_constants
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import ScorePairs, Table
@@ -146,7 +147,7 @@ def test_the_leader_with_its_shards_comes_back_from_its_checkpoint(tmp_path, con
 def test_words_come_and_go_on_all_shards(connect) -> None:
     given = {"max_words": 60, "half_life_tokens": None, "shards": 2}
     with (
-        running_server(ServerConfig(min_count=1, **given), dim=DIM) as leader,
+        running_server(with_constants(ServerConfig, min_count=1, **given), dim=DIM) as leader,
         following(leader, **given) as b,
     ):
         here, there = connect(leader, "n0"), connect(b, "n1")
@@ -166,7 +167,9 @@ def test_words_come_and_go_on_all_shards(connect) -> None:
 def test_rows_of_ngrams_and_what_an_optimiser_shrank(connect) -> None:
     given = {"optimizer": "adagrad", "adagrad_rate": 0.5, "shards": 2}
     with (
-        running_server(ServerConfig(min_count=1, **given), dim=DIM, buckets=50) as leader,
+        running_server(
+            with_constants(ServerConfig, min_count=1, **given), dim=DIM, buckets=50
+        ) as leader,
         following(leader, buckets=50, **given) as b,
     ):
         node = connect(b, "n1")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from constants import with_constants
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock
@@ -68,7 +69,9 @@ def test_a_place_of_rest_and_a_loss_without_a_bottom_end_it() -> None:
 def state_of(**sync: Any) -> ServerState:
     config = ServerConfig(min_count=1, half_life_tokens=None, device="cpu")
     made = ServerState(
-        config, SyncConfig(policy="sandblaster", **sync), RowShape(MODEL.dim, seed=3)
+        config,
+        with_constants(SyncConfig, policy="sandblaster", **sync),
+        RowShape(MODEL.dim, seed=3),
     )
     made.words.admit([f"w{i}" for i in range(WORDS)], np.ones(WORDS, dtype=np.int64))
     rng, slots = np.random.default_rng(1), np.arange(WORDS)

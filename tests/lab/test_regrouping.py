@@ -81,7 +81,9 @@ class World:
     routes: list[ReducingTransport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        settings_ = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
+        settings_ = ServerConfig(min_count=1, half_life_tokens=None, device="cpu").model_copy(
+            update={"initial_rows": 4}
+        )
         self.state = ServerState(settings_, SYNC, RowShape(DIM, seed=1))
         self.names = tuple(f"n{i}" for i in range(len(self.scripts)))
 

@@ -65,7 +65,9 @@ class Memory:
 @contextmanager
 def serving(**sync: Any) -> Iterator[ParameterServer]:
     config = ServerConfig(min_count=1, half_life_tokens=None, device="cpu")
-    rounds = SyncConfig(policy="sandblaster", lbfgs_every=1, lbfgs_iterations=3, **sync)
+    rounds = SyncConfig(policy="sandblaster", lbfgs_every=1, **sync).model_copy(
+        update={"lbfgs_iterations": 3}
+    )
     with running_server(config, rounds, dim=MODEL.dim, seed=2) as server:
         server.state.words.admit([f"w{i}" for i in range(WORDS)], np.ones(WORDS, dtype=np.int64))
         yield server

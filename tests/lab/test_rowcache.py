@@ -23,8 +23,8 @@ from yeoron_lab.keeping.rowcache import CachedRows, RowCache
 from yeoron_lab.keeping.versions import RowVersions
 
 DIM, WORDS = 4, 12
-CONFIG = ExchangeConfig(
-    rows="float32", compression="none", cache_bytes=1 << 20, pull_timeout_s=60, request_timeout_s=60
+CONFIG = ExchangeConfig(rows="float32", compression="none", cache_bytes=1 << 20).model_copy(
+    update={"pull_timeout_s": 60, "request_timeout_s": 60}
 )
 SLOW = settings(
     deadline=None,

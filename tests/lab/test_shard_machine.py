@@ -52,7 +52,9 @@ class Shard:
     def __init__(self, index: int, folder: Path, split: str, buckets: int) -> None:
         self.index = index
         self.spec = ShardSpec(
-            server=ServerConfig(device="cpu", state_dir=folder, initial_rows=1, split=split),
+            server=ServerConfig(device="cpu", state_dir=folder, split=split).model_copy(
+                update={"initial_rows": 1}
+            ),
             index=index,
             count=COUNT,
             dim=DIM,

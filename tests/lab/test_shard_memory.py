@@ -30,7 +30,9 @@ DIM = 2
 
 
 def spec(folder: Path | None = None, **given: object) -> ShardSpec:
-    server = ServerConfig(device="cpu", state_dir=folder, initial_rows=1, **given)
+    server = ServerConfig(device="cpu", state_dir=folder, **given).model_copy(
+        update={"initial_rows": 1}
+    )
     return ShardSpec(server=server, index=0, count=1, dim=DIM, seed=7, identity="one")
 
 

@@ -25,7 +25,9 @@ from embedding.worker.process.making import connect
 from waiting import until
 from yeoron_lab.shards.sharding import Fleet, shard_specs
 
-CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)
+CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2).model_copy(
+    update={"max_unconfirmed": 64}
+)
 DIM = 4
 
 

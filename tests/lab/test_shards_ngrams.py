@@ -280,7 +280,9 @@ def test_status_counts_the_rows_of_n_grams(connect):
 def test_a_killed_shard_loses_nothing(tmp_path):
     """kill -9 of each shard in the middle of two nodes' training: each push counts exactly once."""
     chosen = settings(2, state_dir=tmp_path, checkpoint_every_s=0.5)
-    line = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)
+    line = ExchangeConfig(rows="float32", max_backoff_s=0.2).model_copy(
+        update={"max_unconfirmed": 64}
+    )
     pushed, stop = {"n0": 0, "n1": 0}, threading.Event()
     every = np.arange(BUCKETS, dtype=np.int64)
 

@@ -32,7 +32,7 @@ NONE = np.array([], dtype=np.int64)
 
 def config(kind: str, **more) -> ExchangeConfig:
     settings = {"threshold": 0.05, "top_share": 0.2, "compression": kind, **more}
-    return ExchangeConfig(**{**QUICK.model_dump(), **settings})
+    return QUICK.model_copy(update=settings)
 
 
 def settings(shards: int, **more) -> ServerConfig:

@@ -15,7 +15,7 @@ from embedding.text.plain import code_lines
 from embedding.training import vocabulary
 from embedding.training.vocabulary import count_blocks, count_lines
 
-CONFIG = TextConfig(tokenizer="whitespace", mask=False, max_length=8)
+CONFIG = TextConfig(tokenizer="whitespace", mask=False).model_copy(update={"max_length": 8})
 TEXTS = st.lists(st.text(st.sampled_from("ab 가ㅋ!.\n\t"), max_size=30), max_size=6)
 
 

@@ -56,8 +56,8 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(
         paths=PathsConfig(home=tmp_path / "home"),
         model=ModelConfig(dim=4),
-        retention=RetentionConfig(
-            snapshots_days=30, mlflow_days=30, reports_days=30, evidence_days=30, frontier_days=30
+        retention=RetentionConfig(snapshots_days=30, evidence_days=30, frontier_days=30).model_copy(
+            update={"reports_days": 30}
         ),
     )
 
@@ -78,7 +78,7 @@ class Node:
     """Pushes counts of words by name."""
 
     def __init__(self, server: ParameterServer, digest: str) -> None:
-        line = ExchangeConfig(connect_timeout_s=60, request_timeout_s=60)
+        line = ExchangeConfig(connect_timeout_s=60).model_copy(update={"request_timeout_s": 60})
         self.client = connect(server.location, node="n0", config=line, config_digest=digest)
         self.sequence = self.client.hello().sequence
 

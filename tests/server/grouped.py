@@ -33,8 +33,8 @@ def following(
     buckets: int = 0,
     **given: object,
 ) -> Iterator[ParameterServer]:
-    group = GroupConfig(
-        leader=leader.location, name=name, every_s=every_s, rows=rows, curvature=curvature
+    group = GroupConfig(leader=leader.location, name=name, every_s=every_s, rows=rows).model_copy(
+        update={"curvature": curvature}
     )
     sync = sync or SyncConfig(liveness_timeout_s=max(60.0, 2 * every_s))
     config = ServerConfig(**{"min_count": 1, "half_life_tokens": None, "group": group, **given})

@@ -10,13 +10,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 
 QUICK = ExchangeConfig(
-    rows="float32",
-    compression="none",
-    connect_timeout_s=60,
-    request_timeout_s=60,
-    pull_timeout_s=60,
-    max_backoff_s=0.1,
-)
+    rows="float32", compression="none", connect_timeout_s=60, max_backoff_s=0.1
+).model_copy(update={"request_timeout_s": 60, "pull_timeout_s": 60})
 
 LEARNT = {
     "rehearsal": {"held_out_loss": 1.0, "held_out_untrained": 4.2, "held_out_unigram": 2.7},

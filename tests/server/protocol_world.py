@@ -80,8 +80,8 @@ class World(Checks):
         self.epoch += 1
         folder = Path(self.home.name)
         config = ServerConfig(
-            device="cpu", state_dir=folder, initial_rows=1, min_count=1, half_life_tokens=None
-        )
+            device="cpu", state_dir=folder, min_count=1, half_life_tokens=None
+        ).model_copy(update={"initial_rows": 1})
         self.folder = CheckpointFolder(folder, keep=2)
         self.state = Watched(config, self.sync, RowShape(DIM, seed=1), epoch=self.epoch)
         self.state.fate = {}

@@ -44,11 +44,9 @@ IMPATIENT = ExchangeConfig(
     rows="float32",
     compression="none",
     connect_timeout_s=0.02,
-    backoff_s=0.001,
     max_backoff_s=0.001,
     max_message_bytes=1 << 16,
-    max_unconfirmed=10_000,
-)
+).model_copy(update={"backoff_s": 0.001, "max_unconfirmed": 10_000})
 PLACES = (
     "embedding.exchange.session",
     "yeoron_lab.shards.client.stream",
@@ -153,11 +151,10 @@ class Server:
             min_count=1,
             half_life_tokens=None,
             device="cpu",
-            initial_rows=1,
             shards=shards,
             group=group,
             max_message_bytes=1 << 16,
-        )
+        ).model_copy(update={"initial_rows": 1})
         self.incarnations = 0
         self.kept: tuple[Content, list[Content]] | None = None
         self.link: GroupLink | None = None

@@ -42,7 +42,7 @@ def server():
 
 @pytest.fixture
 def channel(server):
-    opened = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+    opened = Channel(server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60}))
     opened.open()
     greet(opened)
     opened.request(

@@ -22,6 +22,7 @@ seeds: after a restart `backup` drops what is sent again.
 
 from __future__ import annotations
 
+from functools import partial
 from unittest.mock import patch
 
 from hypothesis import HealthCheck, settings
@@ -30,6 +31,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from protocol_checks import Node
 from protocol_world import ENDS, Time, World
 
+from constants import with_constants
 from embedding.server.config import SyncConfig
 from embedding.server.policies.traits import POLICIES
 from generated import examples
@@ -43,7 +45,7 @@ turns = st.lists(names, min_size=1, max_size=12)
 few = st.lists(names, max_size=4)
 some = st.sets(names)
 syncs = st.builds(
-    SyncConfig,
+    partial(with_constants, SyncConfig),
     policy=st.sampled_from(POLICIES.having("needs_shared_memory", False)),
     staleness=st.integers(0, 2),
     backups=st.integers(0, 2),
@@ -342,7 +344,11 @@ def test_who_is_past_the_clock_of_a_round_takes_part_in_it() -> None:
     others by staleness; they waited for it in the round.
     """
     scene = Protocol()
-    scene.begin(sync=SyncConfig(policy="sandblaster", staleness=0, lbfgs_every=1, auto_stay_s=0.0))
+    scene.begin(
+        sync=SyncConfig(policy="sandblaster", staleness=0, lbfgs_every=1).model_copy(
+            update={"auto_stay_s": 0.0}
+        )
+    )
     scene.a_push_outlives_its_process(name="b", noticed=False, before=[], after=[], look=False)
     scene.cut_while_it_reads(name="a", ahead=False, others=["a"], stay=True, crash=True)
     scene.read(name="a")

@@ -192,14 +192,14 @@ def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypa
 
 
 def test_a_policy_is_set_with_its_settings(tmp_path):
-    chosen = ("--policy", "easgd", "--sync-setting", "tau=8", "--sync-setting", "elasticity=0.5")
+    chosen = ("--policy", "easgd", "--sync-setting", "tau=8", "--sync-setting", "combine=mean")
     with serving(tmp_path, *chosen) as (_, location, _):
         channel = Channel(location, line(tmp_path, operator=True))
         try:
             told = channel.action("configure", {})
         finally:
             channel.close()
-        assert (told["policy"], told["tau"], told["elasticity"]) == ("easgd", 8, 0.5)
+        assert (told["policy"], told["tau"], told["combine"]) == ("easgd", 8, "mean")
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_bsp_waits_for_the_other_and_an_idle_one_frees_it(connect, make_delta):
 
 
 def test_a_pull_gives_up_after_its_limit_and_says_whom_it_waits_for(connect, make_delta):
-    quick = ExchangeConfig(pull_timeout_s=2.0)
+    quick = ExchangeConfig().model_copy(update={"pull_timeout_s": 2.0})
     with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
         one, two = connect(server, "n0", config=quick), connect(server, "n1")
         ids = one.words("말")

@@ -31,7 +31,7 @@ ASP = SyncConfig(policy="asp")
 
 @pytest.fixture
 def state() -> ServerState:
-    config = ServerConfig(min_count=1, initial_rows=4, device="cpu")
+    config = ServerConfig(min_count=1, device="cpu").model_copy(update={"initial_rows": 4})
     found = ServerState(config, ASP, RowShape(DIM, seed=1))
     found.hello("a", version=PROTOCOL_VERSION, digest="", clock=0)
     found.words.admit(["봄", "여름", "가을"], np.ones(3, dtype=np.int64))

@@ -63,7 +63,9 @@ def a_push(sequence: int, ids: np.ndarray) -> Push:
 
 
 def test_a_node_of_the_version_before_learns(server: ParameterServer) -> None:
-    channel = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+    channel = Channel(
+        server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60})
+    )
     channel.open()
     welcome = channel.request(greeting(EARLIER)).header
     assert welcome.keys() >= READ_BEFORE
@@ -81,7 +83,7 @@ def test_a_node_of_the_version_before_learns(server: ParameterServer) -> None:
     assert moved, "its push is in the rows that it reads"
     channel.close()
 
-    again = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+    again = Channel(server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60}))
     again.open()
     assert again.request(greeting(EARLIER)).header["offset"] == "page 7"
     again.close()
@@ -92,7 +94,9 @@ def test_a_node_of_the_version_before_learns(server: ParameterServer) -> None:
     [(PROTOCOL_VERSION + 1, "the server"), (EARLIER - 1, "the node"), (1, "the node")],
 )
 def test_others_hear_one_sentence(server: ParameterServer, version: int, who: str) -> None:
-    channel = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+    channel = Channel(
+        server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60})
+    )
     channel.open()
     with pytest.raises(RefusedError) as refused:
         channel.request(greeting(version))
@@ -107,7 +111,9 @@ def test_others_hear_one_sentence(server: ParameterServer, version: int, who: st
 def test_nodes_of_both_versions_learn_together(server: ParameterServer) -> None:
     channels: list[Any] = []
     for version, node in ((EARLIER, "old"), (PROTOCOL_VERSION, "new")):
-        channel = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+        channel = Channel(
+            server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60})
+        )
         channel.open()
         assert channel.request(greeting(version, node)).header.keys() >= READ_BEFORE
         channels.append(channel)

@@ -299,10 +299,12 @@ def test_the_configuration_chooses() -> None:
     uniform = make_replay(StreamConfig())
     assert isinstance(uniform, UniformReplay)
     assert uniform.measure == "none"
-    loss = make_replay(StreamConfig(replay="loss", replay_tokens=5_000, replay_alpha=0.3))
+    loss = make_replay(
+        StreamConfig(replay="loss", replay_tokens=5_000).model_copy(update={"replay_alpha": 0.3})
+    )
     assert isinstance(loss, PrioritisedReplay)
     assert (loss.capacity, loss.alpha, loss.beta, loss.measure) == (5_000, 0.3, 0.4, "loss")
-    gradient = make_replay(StreamConfig(replay="gradient", replay_alpha=0.3))
+    gradient = make_replay(StreamConfig(replay="gradient").model_copy(update={"replay_alpha": 0.3}))
     assert isinstance(gradient, PrioritisedReplay)
     assert (gradient.alpha, gradient.beta, gradient.measure) == (1.0, 1.0, "gradient")
 
@@ -310,7 +312,9 @@ def test_the_configuration_chooses() -> None:
 @pytest.mark.parametrize("kind", ["uniform", "loss", "gradient"])
 def test_every_memory_is_unbiased_or_says_so(kind: str) -> None:
     """A mean over weighted draws is that over all sentences: 1/(N q) for gradients (Alain)."""
-    memory = make_replay(StreamConfig(replay=kind, replay_tokens=1_000, replay_beta=0.0), 7)
+    memory = make_replay(
+        StreamConfig(replay=kind, replay_tokens=1_000).model_copy(update={"replay_beta": 0.0}), 7
+    )
     memory.add(*sentences(*[5] * 100))
     memory.update(np.arange(100), np.linspace(1, 9, 100, dtype=np.float32))
     sample = memory.sample(5 * 40_000)

@@ -94,7 +94,7 @@ def texts() -> list[str]:
 def test_a_found_word_is_hot_swapped_and_told_as_a_phrase(
     document: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = TextConfig(tokenizer="kiwi", new_words_every=100)
+    config = TextConfig(tokenizer="kiwi").model_copy(update={"new_words_every": 100})
     pipeline = TextPipeline(config)
 
     def words(text: str) -> tuple[str, ...]:
@@ -130,7 +130,9 @@ VERBS = ("못하", "안하", "안되", "못먹")
 
 
 def test_verbs_with_many_endings_are_no_new_words(document: Callable[..., Document]) -> None:
-    pipeline = TextPipeline(TextConfig(tokenizer="kiwi", new_words_every=100))
+    pipeline = TextPipeline(
+        TextConfig(tokenizer="kiwi").model_copy(update={"new_words_every": 100})
+    )
     before = pipeline.digest
     for frame, verb, tail in itertools.product(FRAMES, VERBS, ENDINGS):
         pipeline.words(frame.format(verb + tail))
@@ -140,7 +142,9 @@ def test_verbs_with_many_endings_are_no_new_words(document: Callable[..., Docume
 
 
 def test_nothing_is_found_when_it_is_turned_off(document: Callable[..., Document]) -> None:
-    pipeline = TextPipeline(TextConfig(tokenizer="kiwi", new_words=0, new_words_every=100))
+    pipeline = TextPipeline(
+        TextConfig(tokenizer="kiwi", new_words=0).model_copy(update={"new_words_every": 100})
+    )
     before = pipeline.digest
     for text in texts():
         pipeline.words(text)

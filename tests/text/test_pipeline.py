@@ -79,7 +79,7 @@ def test_the_digest_follows_the_settings() -> None:
             TextConfig(tokenizer="script"),
             TextConfig(mask=False),
             TextConfig(emoji="drop"),
-            TextConfig(run_length=3),
+            TextConfig().model_copy(update={"run_length": 3}),
             TextConfig(user_words=("한글",)),
         )
     }

@@ -37,7 +37,9 @@ def expected(lines: list[str], config: TextConfig) -> list[list[str]]:
 @example(["a  b", " a ", ""], 2)
 @example(["!!", "!!!"], 1)
 def test_the_words_are_those_of_the_normaliser(lines: list[str], run_length: int) -> None:
-    config = TextConfig(tokenizer="whitespace", mask=False, run_length=run_length, max_length=8)
+    config = TextConfig(tokenizer="whitespace", mask=False).model_copy(
+        update={"run_length": run_length, "max_length": 8}
+    )
     coded = code_lines(lines, config)
     words = [coded.words[code] for code in coded.codes]
     sentences = [
@@ -65,8 +67,8 @@ def test_the_words_of_a_line_are_those_of_the_pipeline(
 ) -> None:
     """Only sentences differ: a line is one, where the pipeline would cut at full stops as well."""
     config = TextConfig(
-        tokenizer="whitespace", mask=False, emoji=emoji, min_length=least, max_length=most
-    )
+        tokenizer="whitespace", mask=False, emoji=emoji, min_length=least
+    ).model_copy(update={"max_length": most})
     pipeline = TextPipeline(config)
     found = [[word for sentence in pipeline.words(line) for word in sentence] for line in lines]
     coded = code_lines(lines, config)
@@ -87,7 +89,9 @@ def test_every_control_is_treated_as_the_normaliser_treats_it(character: str) ->
     assert [[coded.words[c] for c in coded.codes]] == expected([f"a{character}b"], config)
 
 
-PLAIN = TextPipeline(TextConfig(tokenizer="whitespace", mask=False, max_length=5))
+PLAIN = TextPipeline(
+    TextConfig(tokenizer="whitespace", mask=False).model_copy(update={"max_length": 5})
+)
 
 
 DOCUMENT = st.text(st.sampled_from("가나ㅋㅠab.!?\"') \n\t\u3000…é１\u200b😀"), max_size=20)
@@ -95,7 +99,7 @@ DOCUMENT = st.text(st.sampled_from("가나ㅋㅠab.!?\"') \n\t\u3000…é１\u20
 
 @given(st.lists(DOCUMENT, max_size=5))
 def test_documents_have_the_words_that_the_pipeline_finds(texts: list[str]) -> None:
-    config = TextConfig(tokenizer="whitespace", mask=False, max_length=5)
+    config = TextConfig(tokenizer="whitespace", mask=False).model_copy(update={"max_length": 5})
     coded, documents = code_documents(pa.array(texts, pa.string()), config, PLAIN.words)
     words = [coded.words[code] for code in coded.codes.tolist()]
     ends = coded.sentences.tolist()

@@ -234,7 +234,6 @@ def test_a_kiwi_that_cannot_load_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         ("cache_mb", -1),
         ("workers", 0),
         ("min_length", 0),
-        ("context", "some"),
         ("unknown", 1),
     ],
 )

@@ -49,7 +49,7 @@ def test_the_worst_source_is_named_in_report_evaluation_and_answer(uneven) -> No
 
 
 def test_weights_rise_with_the_loss_and_keep_the_learning_rate(uneven) -> None:
-    gentle = TrendsConfig(bias_step=1.0)
+    gentle = TrendsConfig().model_copy(update={"bias_step": 1.0})
     rows = {row.source: row for row in source_bias(uneven, gentle).sources}
     assert rows["게시판"].proposed > 1.0 > rows["댓글"].proposed > rows["뉴스"].proposed
     assert sum(row.share * row.proposed for row in rows.values()) == pytest.approx(1.0, abs=2e-3)
@@ -66,7 +66,9 @@ def test_a_broken_snapshot_before_it_is_passed_over(uneven, tmp_path: Path) -> N
 
 
 def test_weights_stay_within_bounds(uneven) -> None:
-    for row in source_bias(uneven, TrendsConfig(bias_step=100.0, bias_most=3.0)).sources:
+    for row in source_bias(
+        uneven, TrendsConfig().model_copy(update={"bias_step": 100.0, "bias_most": 3.0})
+    ).sources:
         assert 1 / 3 - 1e-3 <= row.proposed <= 3.0
 
 

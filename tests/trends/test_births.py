@@ -90,8 +90,8 @@ def test_a_word_is_born_once_when_enough_documents_hold_it(tmp_path, documents, 
 
 def test_a_word_first_read_long_ago_is_not_born(tmp_path) -> None:
     store = publish(str(tmp_path), {"새말": [0, 1, 0, 0, 0, 0, 9, 9]})
-    assert born_in(store, "새말", TrendsConfig(born_windows=3)) == []
-    assert born_in(store, "새말", TrendsConfig(born_windows=5)) == [6]
+    assert born_in(store, "새말", TrendsConfig().model_copy(update={"born_windows": 3})) == []
+    assert born_in(store, "새말", TrendsConfig().model_copy(update={"born_windows": 5})) == [6]
 
 
 @pytest.mark.parametrize("told", [True, False])

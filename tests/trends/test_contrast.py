@@ -27,7 +27,7 @@ ODD = "배"
 """In the news it is used as ship words are, on the board as fruit words are."""
 SHIPS, FRUITS = [f"항구{i}" for i in range(12)], [f"과일{i}" for i in range(12)]
 WORDS = [ODD, *SHIPS, *FRUITS, *(f"말{i}" for i in range(N - 25))]
-CONFIG = TrendsConfig(rows=10, shown_neighbours=5)
+CONFIG = TrendsConfig(rows=10).model_copy(update={"shown_neighbours": 5})
 
 
 def means(month: int) -> dict[str, np.ndarray]:

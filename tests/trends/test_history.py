@@ -78,7 +78,9 @@ def test_an_unknown_word_is_not_known(store):
 
 
 def test_only_the_latest_windows_are_covered(store):
-    history = word_history(store, "코로나", TrendsConfig(history_windows=2))
+    history = word_history(
+        store, "코로나", TrendsConfig().model_copy(update={"history_windows": 2})
+    )
     assert [point.label for point in history.points] == ["2020-01", "2020-02"]
 
 

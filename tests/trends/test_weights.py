@@ -23,7 +23,7 @@ from embedding.trends.config import TrendsConfig
 FIRST = {"large": 3.0, "odd": 5.0}
 GAINS = {"large": 0.15, "odd": 0.05}
 TOKENS = {"large": 900_000, "odd": 100_000}
-BOLD = TrendsConfig(bias_step=20.0, bias_most=50.0)
+BOLD = TrendsConfig().model_copy(update={"bias_step": 20.0, "bias_most": 50.0})
 UNBOUNDED = BOLD.model_copy(update={"bias_rise": 1.0})
 
 

@@ -41,7 +41,7 @@ def test_the_sentence_of_what_rose_names_the_windows_it_was_judged_against(wanin
 def test_one_window_before_names_that_window(waning, planted, tmp_path) -> None:
     plan = planted.Plan(windows=3, fillers=150, moved={}, born={}, lone={}, risen={"마스크": 2})
     store = planted.make_store(str(tmp_path), plan)
-    single = build_report(store, config=TrendsConfig(baseline_windows=1))
+    single = build_report(store, config=TrendsConfig().model_copy(update={"baseline_windows": 1}))
     said = lede(replace(single, stories=()), PageText("en"))[-1]
     assert f"in {PageText('en').window(single.compared_with.label)}." in said
     assert single.risen[0].rate_usual == pytest.approx(single.risen[0].rate_before, rel=0.01)

@@ -38,12 +38,8 @@ from yeoron_lab.ports import lasting_port
 PATIENCE_S = 300.0
 """What does nothing for so long hangs: on a busy machine a process takes a minute to start."""
 MODEL = ModelConfig(dim=8, sample=0.0)
-NODE = NodeConfig(
-    # Looks ahead by three blocks: a reader that had read all would have ended before it is killed.
-    replay_ratio=0.0,
-    block_tokens=2_000,
-    look_ahead_tokens=6_000,
-    report_seconds=0.2,
+NODE = NodeConfig(replay_ratio=0.0, block_tokens=2_000).model_copy(
+    update={"look_ahead_tokens": 6_000, "report_seconds": 0.2}
 )
 CLIENT = ExchangeConfig(connect_timeout_s=PATIENCE_S, max_backoff_s=0.2)
 
@@ -103,7 +99,7 @@ class Chaos:
                 text=TextConfig(tokenizer="whitespace", mask=False),
                 model=MODEL,
                 node=self.node,
-                stream=StreamConfig(queue_tokens=4_000),
+                stream=StreamConfig().model_copy(update={"queue_tokens": 4_000}),
                 exchange=CLIENT.model_copy(update=exchange),
             )
             self.nodes.append(pool.submit(run_node, spec, self.stop.is_set))

@@ -120,42 +120,16 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
     "sync.n_push": (_policy("asp", "auto"), "sync.policy is not asp"),
     "sync.n_fetch": (_policy("asp", "auto"), "sync.policy is not asp"),
     "sync.tau": (_policy("easgd", "averaging"), "sync.policy is not easgd or averaging"),
-    "sync.elasticity": (_policy("easgd"), "sync.policy is not easgd"),
     **{
         f"sync.lbfgs_{name}": (_policy("sandblaster"), "sync.policy is not sandblaster")
-        for name in ("every", "batch_tokens", "portion_tokens", "iterations", "copies", "reach")
+        for name in ("every", "batch_tokens", "iterations")
     },
-    **{
-        f"sync.auto_{name}": (_policy("auto"), "sync.policy is not auto")
-        for name in ("alike", "apart", "stay_s")
-    },
-    "server.adagrad_rate": (
-        lambda s: s.server.optimizer != "adagrad",
-        "server.optimizer is not adagrad",
-    ),
     "server.shards_port": (_without_shards, "server.shards is 1"),
     "server.shards_dir": (_without_shards, "server.shards is 1"),
     "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),
     "model.buckets": (lambda s: not s.model.traits.has_subwords, "the model has no n-grams"),
     "model.negative": (lambda s: not s.model.traits.draws_noise, "the model draws no noise"),
-    "model.glove_alpha": (lambda s: s.model.model != "glove", "model.model is not glove"),
-    "model.glove_ceiling": (lambda s: s.model.model != "glove", "model.model is not glove"),
     "model.shift": (lambda s: s.model.model != "sppmi", "model.model is not sppmi"),
-    "model.min_learning_rate": (
-        lambda s: s.model.schedule != "linear",
-        "model.schedule is not linear",
-    ),
-    "model.window_swing": (
-        lambda s: s.model.schedule != "window",
-        "model.schedule is not window",
-    ),
-    **{
-        f"stream.replay_{name}": (
-            lambda s: s.stream.replay == "uniform",
-            "stream.replay is uniform",
-        )
-        for name in ("alpha", "beta")
-    },
     **{
         f"notify.{name}": (
             lambda s: not s.notify.email_to and not s.notify.webhook.get_secret_value(),

@@ -51,7 +51,9 @@ def server():
 
 
 def opened(server, node: str) -> Channel:
-    channel = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+    channel = Channel(
+        server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60})
+    )
     channel.open()
     channel.request(greeting(node))
     return channel
@@ -396,7 +398,9 @@ def test_so_many_sources_are_scored_and_no_more(server, monkeypatch):
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\x00", "n" * 1_001])
 def test_names_that_cannot_be_shown_are_refused(server, name):
-    channel = Channel(server.location, ExchangeConfig(request_timeout_s=60))
+    channel = Channel(
+        server.location, ExchangeConfig().model_copy(update={"request_timeout_s": 60})
+    )
     channel.open()
     with pytest.raises(RefusedError, match="name"):
         channel.request(greeting(name))

@@ -135,7 +135,9 @@ def test_a_report_that_comes_after_the_goodbye_makes_nobody_wait(connect):
 @pytest.mark.parametrize(("dies", "state"), [(True, "idle"), (False, "gone")])
 def test_a_node_whose_reader_died_says_no_goodbye_as_it_is_started_again(dies: bool, state: str):
     model = ModelConfig(dim=8, sample=0.0)
-    node = NodeConfig(block_tokens=64, flush_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
+    node = NodeConfig(block_tokens=64, flush_seconds=0.1, replay_ratio=0.0).model_copy(
+        update={"report_seconds": 0.2}
+    )
     server_config = ServerConfig(
         min_count=1, min_authors=1, min_sources=1, config_digest=model.digest()
     )

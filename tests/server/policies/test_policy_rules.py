@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from constants import with_constants
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
     Push,
 )
-from embedding.kernel.config import validate
-from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
@@ -26,7 +26,7 @@ from yeoron_lab.averaging import averaged
 
 def machine_of(*nodes: str, **sync: Any) -> ConsistencyMachine:
     """Nodes that have all read at clock 0."""
-    machine = ConsistencyMachine(SyncConfig(**sync))
+    machine = ConsistencyMachine(with_constants(SyncConfig, **sync))
     for node in nodes:
         machine.join(node, now=0.0)
     for node in nodes:
@@ -324,11 +324,3 @@ def test_what_the_barrier_held_is_applied_when_it_is_lifted():
     machine = auto("a", "b", auto_stay_s=0.0)
     assert machine.push(PendingPush("a", 0, 1), now=0) == []
     assert Apply((PendingPush("a", 0, 1),)) in hear(machine, 1.0, 100, 10)
-
-
-# -- settings -----------------------------------------------------------------------------------
-
-
-def test_thresholds_out_of_order_are_refused_in_a_sentence():
-    with pytest.raises(ConfigError, match=r"auto_apart 0\.1 is below auto_alike 0.3"):
-        validate(SyncConfig, {"auto_alike": 0.3, "auto_apart": 0.1}, "configure")

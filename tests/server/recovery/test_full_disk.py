@@ -140,7 +140,9 @@ def test_after_a_checkpoint_that_failed_at_its_end_the_next_is_written(
     tmp_path, connect, monkeypatch, where: str
 ):
     """It has its name by then, which no other can take."""
-    chosen = ServerConfig(min_count=1, state_dir=tmp_path / "state", keep_checkpoints=1)
+    chosen = ServerConfig(min_count=1, state_dir=tmp_path / "state").model_copy(
+        update={"keep_checkpoints": 1}
+    )
     with running_server(chosen, dim=4) as server:
         node = connect(server)
         node.words("말")

@@ -157,7 +157,7 @@ def test_what_a_policy_dropped_is_a_part_of_all_pushes_after_a_restart_too(tmp_p
 
 
 def test_a_full_log_asks_for_a_checkpoint_and_goes_on(tmp_path, connect):
-    few = ExchangeConfig(max_unconfirmed=4)
+    few = ExchangeConfig().model_copy(update={"max_unconfirmed": 4})
     with running_server(config(tmp_path), dim=DIM) as server:
         node = connect(server, config=few)
         ids = node.words("말")

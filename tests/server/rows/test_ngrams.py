@@ -27,7 +27,7 @@ from embedding.snapshots.store import SnapshotStore
 
 DIM, BUCKETS = 4, 500
 DAY = Window(datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 2, tzinfo=UTC))
-HALVES = ExchangeConfig(request_timeout_s=60, connect_timeout_s=60)
+HALVES = ExchangeConfig(connect_timeout_s=60).model_copy(update={"request_timeout_s": 60})
 
 
 def ints(*values: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from constants import with_constants
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.kernel.records import Calendar, Table, TokenBlock, Window, WindowUnit
@@ -63,7 +64,7 @@ def make_state(**changes) -> ServerState:
         "device": "cpu",
         **changes,
     }
-    return ServerState(ServerConfig(**settings), ASP, RowShape(DIM, seed=1))
+    return ServerState(with_constants(ServerConfig, **settings), ASP, RowShape(DIM, seed=1))
 
 
 def drifting(day: int, tokens: int = 2000) -> list[str]:
@@ -137,7 +138,7 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
         LearnerSetup(
             node="n0",
             model=ModelConfig(dim=DIM, window=2),
-            config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
+            config=NodeConfig(replay_ratio=1.0).model_copy(update={"vocabulary_blocks": 3}),
             calendar=Calendar(WindowUnit.WEEK),
         ),
     )

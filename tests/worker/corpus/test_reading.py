@@ -64,7 +64,7 @@ def read(
         corpus=part,
         text=text,
         model=model or ModelConfig(),
-        node=NodeConfig(block_tokens=block_tokens, growth=growth),
+        node=NodeConfig(block_tokens=block_tokens).model_copy(update={"growth": growth}),
     )
     return [block for block in blocks(spec, part, start) if again or not block.life]
 
@@ -372,7 +372,7 @@ def test_one_of_several_nodes_begins_with_small_blocks(tmp_path: Path, growth: f
     path = write(tmp_path / "c.txt", "하나 둘 셋 넷 다섯 여섯\n" * 60_000)
 
     def sizes(count: int, start: Offset | None = None) -> list[int]:
-        node = NodeConfig(block_tokens=8_000, growth=growth)
+        node = NodeConfig(block_tokens=8_000).model_copy(update={"growth": growth})
         part = share(path, count=count)
         spec = NodeSpec(name="n", server="grpc://x:1", corpus=part, text=PLAIN, node=node)
         return [block.n_tokens for block in blocks(spec, part, start)]

@@ -28,7 +28,9 @@ exporting = pytest.importorskip(
     "opentelemetry.sdk.trace.export.in_memory_span_exporter", reason="the extra `otel`"
 )
 MODEL = ModelConfig(dim=8, sample=0.0)
-NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
+NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, replay_ratio=0.0).model_copy(
+    update={"report_seconds": 0.2}
+)
 WHEN = datetime(2021, 4, 1, tzinfo=UTC)
 
 

@@ -56,7 +56,7 @@ def learner(server: ParameterServer) -> Iterator[Make]:
             LearnerSetup(
                 node=name,
                 model=MODEL,
-                config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=1),
+                config=NodeConfig(replay_ratio=1.0).model_copy(update={"vocabulary_blocks": 1}),
                 calendar=Calendar(WindowUnit.DAY),
             ),
         )
@@ -142,7 +142,7 @@ def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
         LearnerSetup(
             node="n0",
             model=MODEL,
-            config=NodeConfig(vocabulary_blocks=1),
+            config=NodeConfig().model_copy(update={"vocabulary_blocks": 1}),
             calendar=Calendar(WindowUnit.DAY),
         ),
     )
@@ -438,7 +438,7 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
             LearnerSetup(
                 node="n0",
                 model=MODEL,
-                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
+                config=NodeConfig(replay_ratio=0.0).model_copy(update={"vocabulary_blocks": 1}),
                 calendar=Calendar(WindowUnit.DAY),
             ),
             welcome=Welcome(clock, line.state.ledger.of("n0").accepted, min_count=3),

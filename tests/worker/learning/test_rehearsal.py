@@ -89,7 +89,9 @@ def learner(client: ParameterClient, memory: object, initial: float = 1.0) -> Le
         LearnerSetup(
             node="n0",
             model=MODEL,
-            config=NodeConfig(replay_ratio=1.0, initial_replay_ratio=initial),
+            config=NodeConfig(replay_ratio=1.0).model_copy(
+                update={"initial_replay_ratio": initial}
+            ),
             calendar=Calendar(WindowUnit.DAY),
         ),
     )
@@ -133,14 +135,14 @@ def test_uniform_replay_costs_no_measuring(client: ParameterClient) -> None:
 
 
 def test_a_young_model_learns_its_first_texts_more_often() -> None:
-    config = NodeConfig(replay_ratio=2.0, initial_replay_ratio=6.0)
+    config = NodeConfig(replay_ratio=2.0).model_copy(update={"initial_replay_ratio": 6.0})
     assert [replay_ratio(config, INITIAL_TOKENS * n) for n in (0, 0.5, 1, 1.5, 2, 3, 4, 100)] == [
         *[6.0, 6.0, 6.0, 4.0, 3.0],
         *[2.0, 2.0, 2.0],
     ]
-    more = NodeConfig(replay_ratio=8.0, initial_replay_ratio=6.0)
+    more = NodeConfig(replay_ratio=8.0).model_copy(update={"initial_replay_ratio": 6.0})
     assert replay_ratio(more, 0) == 8.0, "never less than is set"
-    none = NodeConfig(replay_ratio=0.0, initial_replay_ratio=6.0)
+    none = NodeConfig(replay_ratio=0.0).model_copy(update={"initial_replay_ratio": 6.0})
     assert replay_ratio(none, 0) == 0.0, "there is no memory to draw from"
 
 

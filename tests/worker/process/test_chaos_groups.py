@@ -93,7 +93,7 @@ def learn(found: Chaos, pool: ThreadPoolExecutor, path: Path, index: int, server
         text=TextConfig(tokenizer="whitespace", mask=False),
         model=MODEL,
         node=NODE,
-        stream=StreamConfig(queue_tokens=4_000),
+        stream=StreamConfig().model_copy(update={"queue_tokens": 4_000}),
         exchange=CLIENT,
     )
     found.nodes.append(pool.submit(run_node, spec, found.stop.is_set))

@@ -24,7 +24,9 @@ from embedding.worker.spec import NodeSpec
 from waiting import until
 
 MODEL = ModelConfig(dim=8, sample=0.0)
-NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, report_seconds=0.05, rehearsal_passes=0)
+NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, rehearsal_passes=0).model_copy(
+    update={"report_seconds": 0.05}
+)
 A = Inherited("a", "뉴스", 3)
 B = Inherited("b", "뉴스", 2)
 

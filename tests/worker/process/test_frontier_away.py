@@ -177,13 +177,13 @@ def spec(name: str, location: str, base: str, frontier: str) -> NodeSpec:
             leases=LeaseConfig(seconds=LEASE),
             allow_private_hosts=(base.removeprefix("http://"),),
             extract_processes=0,
-            near_window=0,
-            dedupe_min_chars=10_000,
             rate=12.0,
-        ),
+        ).model_copy(update={"near_window": 0, "dedupe_min_chars": 10_000}),
         text=TextConfig(tokenizer="whitespace", mask=False),
         model=MODEL,
-        node=NodeConfig(replay_ratio=0.0, flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2),
+        node=NodeConfig(replay_ratio=0.0, flush_seconds=0.2).model_copy(
+            update={"batch_seconds": 0.1, "report_seconds": 0.2}
+        ),
     )
 
 

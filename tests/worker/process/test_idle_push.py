@@ -19,7 +19,9 @@ from embedding.worker.spec import NodeSpec
 from waiting import until
 
 MODEL = ModelConfig(dim=8, sample=0.0)
-NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
+NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, replay_ratio=0.0).model_copy(
+    update={"report_seconds": 0.2}
+)
 
 
 @pytest.mark.parametrize("overlap", ["auto", "never"])

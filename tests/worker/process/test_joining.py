@@ -62,7 +62,7 @@ def test_nodes_join_leave_and_come_back_and_each_line_is_learnt_once(tmp_path: P
             text=TextConfig(tokenizer="whitespace", mask=False),
             model=MODEL,
             node=NodeConfig(replay_ratio=0.0, block_tokens=1_000),
-            stream=StreamConfig(queue_tokens=2_000),
+            stream=StreamConfig().model_copy(update={"queue_tokens": 2_000}),
         )
 
     config = ServerConfig(min_count=1, config_digest=MODEL.digest())
@@ -100,7 +100,7 @@ def test_nodes_join_leave_and_come_back_and_each_line_is_learnt_once(tmp_path: P
 def test_nobody_waits_for_a_node_whose_process_was_killed() -> None:
     """Long before it counts as gone by its silence."""
     sync = SyncConfig(policy="bsp", liveness_timeout_s=600.0)
-    line = ExchangeConfig(pull_timeout_s=60.0)
+    line = ExchangeConfig().model_copy(update={"pull_timeout_s": 60.0})
     with (
         running_server(ServerConfig(), sync, dim=8) as server,
         ParameterClient(server.location, node="stays", config=line) as client,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from constants import with_constants
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
@@ -33,8 +34,8 @@ from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.hogwild.training import MappedTables, in_place
 
 DIM, BUCKETS = 16, 3000
-LINE = ExchangeConfig(
-    rows="float32", compression="none", pull_timeout_s=60.0, request_timeout_s=60.0
+LINE = ExchangeConfig(rows="float32", compression="none").model_copy(
+    update={"pull_timeout_s": 60.0, "request_timeout_s": 60.0}
 )
 DAY = Window(datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 2, tzinfo=UTC))
 TOPICS = [["감염병", "마스크", "병원", "확진"], ["축구", "경기장", "선수", "감독"]]
@@ -98,7 +99,7 @@ class World:
             LearnerSetup(
                 node=name,
                 model=self.model,
-                config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
+                config=with_constants(NodeConfig, replay_ratio=replay, **settings),  # type: ignore[arg-type]
                 calendar=Calendar(WindowUnit.DAY),
             ),
             welcome=Welcome(min_count=welcome.min_count, active=active),

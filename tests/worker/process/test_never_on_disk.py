@@ -101,12 +101,12 @@ def test_a_node_that_can_write_only_its_frontier_reads_learns_and_leaves_no_text
                 frontier=f"sqlite:///{writable / 'frontier.db'}",
                 allow_private_hosts=(base.removeprefix("http://"),),
                 rate=200.0,
-                near_window=0,
-                dedupe_min_chars=10_000,
-            ),
+            ).model_copy(update={"near_window": 0, "dedupe_min_chars": 10_000}),
             text=TextConfig(tokenizer="whitespace"),
             model=MODEL,
-            node=NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2),
+            node=NodeConfig(flush_seconds=0.2).model_copy(
+                update={"batch_seconds": 0.1, "report_seconds": 0.2}
+            ),
             evidence=writable / "evidence",
         )
         with (tmp_path / "node.log").open("wb") as log:

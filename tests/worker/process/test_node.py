@@ -31,7 +31,9 @@ from waiting import until
 from yeoron_simweb.testing import running
 
 MODEL = ModelConfig(dim=8, sample=0.0)
-QUICK = NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
+QUICK = NodeConfig(flush_seconds=0.2, replay_ratio=0.0).model_copy(
+    update={"batch_seconds": 0.1, "report_seconds": 0.2}
+)
 TEXT = TextConfig(tokenizer="whitespace", mask=False)
 
 pytestmark = pytest.mark.slow
@@ -92,7 +94,7 @@ def test_a_reader_of_a_corpus_gives_rows_to_words_that_will_be_frequent(
     parts = [common + more for more in (["뜬"], ["뜬", "곧 곧 곧"], ["뜬"], ["드문"])]
     text = tmp_path / "c.txt"
     text.write_text("".join(f"{line}\n" for part in parts for line in part), encoding="utf-8")
-    node = NodeConfig(**{**QUICK.model_dump(), "block_tokens": 240, "look_ahead_tokens": ahead})
+    node = QUICK.model_copy(update={"block_tokens": 240, "look_ahead_tokens": ahead})
     config = ServerConfig(min_count=3, config_digest=MODEL.digest())
     with running_server(config, SyncConfig(policy="asp"), dim=8) as server:
         share = CorpusShare(path=str(text))
@@ -227,7 +229,6 @@ def test_a_killed_process_loses_no_document(
             "frontier": f"sqlite:///{tmp_path / 'frontier.db'}",
             "extract_processes": 0,
             "rate": 200.0,
-            "near_window": 0,
         }
         node = spec(server, sources=(source,), crawl=crawl)
         thread = threading.Thread(target=run_node, args=(node, stop.is_set))

@@ -30,8 +30,8 @@ from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
-LINE = ExchangeConfig(
-    rows="float32", compression="none", pull_timeout_s=60.0, request_timeout_s=60.0
+LINE = ExchangeConfig(rows="float32", compression="none").model_copy(
+    update={"pull_timeout_s": 60.0, "request_timeout_s": 60.0}
 )
 NEVER = 10_000
 """Blocks after which the vocabulary is looked at again."""
@@ -104,7 +104,9 @@ def count_first(server: ParameterServer) -> None:
 
 
 def learner(client: ParameterClient, name: str, *, replay: bool = False) -> Learner:
-    config = NodeConfig(replay_ratio=1.0 if replay else 0.0, vocabulary_blocks=NEVER, curvature=0.0)
+    config = NodeConfig(replay_ratio=1.0 if replay else 0.0).model_copy(
+        update={"vocabulary_blocks": NEVER, "curvature": 0.0}
+    )
     memory = UniformReplay(5_000, 3) if replay else None
     return Learner(
         client,

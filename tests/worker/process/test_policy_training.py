@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from constants import with_constants
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Welcome
@@ -30,7 +31,7 @@ from yeoron_lab.paced.paced import PacedTraining
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.08)
-LINE = ExchangeConfig(pull_timeout_s=60.0, request_timeout_s=60.0)
+LINE = ExchangeConfig().model_copy(update={"pull_timeout_s": 60.0, "request_timeout_s": 60.0})
 TOPICS = [[f"주제{topic}낱말{i}" for i in range(12)] for topic in range(4)]
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -66,7 +67,7 @@ def block(node: int, tick: int) -> TokenBlock:
 
 def server_for(sync: dict[str, Any]) -> Any:
     config = ServerConfig(min_count=1, half_life_tokens=None, config_digest=MODEL.digest())
-    return running_server(config, SyncConfig(**sync), dim=MODEL.dim, seed=5)
+    return running_server(config, with_constants(SyncConfig, **sync), dim=MODEL.dim, seed=5)
 
 
 class Nodes:
@@ -117,7 +118,7 @@ class Nodes:
             LearnerSetup(
                 node=f"n{node}",
                 model=MODEL,
-                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=2),
+                config=NodeConfig(replay_ratio=0.0).model_copy(update={"vocabulary_blocks": 2}),
                 calendar=Calendar(WindowUnit.DAY),
             ),
             welcome=replace(welcome, active=1),
@@ -215,7 +216,7 @@ def test_the_policy_is_changed_again_and_again_while_nodes_train() -> None:
     class Changing(Nodes):
         def ticked(self, node: int, tick: int) -> None:
             if node == 1:
-                server.state.configure(SyncConfig(**ways[tick % len(ways)]))
+                server.state.configure(with_constants(SyncConfig, **ways[tick % len(ways)]))
 
     with server_for({"policy": "bsp"}) as server:
         nodes = Changing(server)

@@ -68,12 +68,12 @@ def test_no_file_of_a_home_gives_back_more_than_a_few_words_of_a_document(
                 frontier=f"sqlite:///{home / 'frontier.db'}",
                 allow_private_hosts=(base.removeprefix("http://"),),
                 rate=200.0,
-                near_window=0,
-                dedupe_min_chars=10_000,
-            ),
+            ).model_copy(update={"near_window": 0, "dedupe_min_chars": 10_000}),
             text=TextConfig(tokenizer="whitespace"),
             model=MODEL,
-            node=NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2),
+            node=NodeConfig(flush_seconds=0.2).model_copy(
+                update={"batch_seconds": 0.1, "report_seconds": 0.2}
+            ),
             evidence=home / "evidence",
         )
         node = subprocess.Popen(

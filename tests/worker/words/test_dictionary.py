@@ -16,7 +16,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 
 TAILS = ("", "이", "은", "을", "에", "의", "도", "만", "으로", "과", "까지", "보다")
-TEXT = TextConfig(tokenizer="kiwi", new_words_every=100)
+TEXT = TextConfig(tokenizer="kiwi").model_copy(update={"new_words_every": 100})
 TEXTS = [(None, f"요즘 김밥맛{tail} {end}") for tail in TAILS for end in ("좋다", "많다", "크다")]
 JANUARY, FEBRUARY, MARCH = (datetime(2020, month, 3, tzinfo=UTC) for month in (1, 2, 3))
 

@@ -55,7 +55,7 @@ def test_a_new_word_is_noise_in_the_block_that_brings_it() -> None:
         LearnerSetup(
             node="n0",
             model=KEPT,
-            config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
+            config=NodeConfig(replay_ratio=0.0).model_copy(update={"vocabulary_blocks": 1000}),
             calendar=Calendar(WindowUnit.DAY),
         ),
         welcome=Welcome(min_count=3),

@@ -285,7 +285,7 @@ class Stream:
             LearnerSetup(
                 node="n0",
                 model=MODEL,
-                config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
+                config=NodeConfig(replay_ratio=replay).model_copy(update={"vocabulary_blocks": 1}),
                 calendar=Calendar(WindowUnit.DAY),
             ),
             welcome=Welcome(
