@@ -244,11 +244,11 @@ def test_settings_that_mean_nothing(tmp_path, monkeypatch):
     file.write_text("[sync]\nstaleness = 3\n")
     assert states(examining.check_settings(load_settings(), given_settings())) == ["ok"]
     file.write_text('[sync]\npolicy = "bsp"\nstaleness = 3\n[notify]\nwords = ["말"]\n')
-    monkeypatch.setenv("YEORON_STREAM__REPLAY_ALPHA", "0.5")
+    monkeypatch.setenv("YEORON_SYNC__TAU", "3")
     found = list(examining.check_settings(load_settings(), given_settings()))
     assert states(found) == ["warn"] * 3
     assert f"{file}: [sync] staleness: it has no effect" in said(found)
-    assert "YEORON_STREAM__REPLAY_ALPHA" in said(found)
+    assert "YEORON_SYNC__TAU" in said(found)
 
 
 def test_every_setting_that_is_looked_at_exists():

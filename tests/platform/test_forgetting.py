@@ -56,9 +56,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(
         paths=PathsConfig(home=tmp_path / "home"),
         model=ModelConfig(dim=4),
-        retention=RetentionConfig(snapshots_days=30, evidence_days=30, frontier_days=30).model_copy(
-            update={"reports_days": 30}
-        ),
+        retention=RetentionConfig(snapshots_days=30, evidence_days=30, frontier_days=30),
     )
 
 
@@ -435,7 +433,7 @@ def test_each_store_keeps_what_is_young_and_loses_what_is_old(settings: Settings
     assert all(": 0 " in one for one in retain(settings, now=AT + 86_400, dry=True))
     wall = time.time()
     for path in (*paths.home.glob("checkpoints-before-*"), log, *paths.trends.rglob("*")):
-        os.utime(path, (wall - 200 * 86_400,) * 2)
+        os.utime(path, (wall - 400 * 86_400,) * 2)
     done = {one.partition(":")[0]: one for one in retain(settings)}
     assert ": 3 " in done["Evidence, addresses of documents"]
     assert ": 4 " in done["Frontier, addresses"]
