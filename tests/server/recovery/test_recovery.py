@@ -223,7 +223,7 @@ def test_facts_of_a_checkpoint_that_were_changed_are_noticed(tmp_path):
 
 
 def test_only_so_many_checkpoints_are_kept_and_nothing_half_written_stays(tmp_path, connect):
-    with running_server(config(tmp_path, keep_checkpoints=2), dim=DIM) as server:
+    with running_server(config(tmp_path), dim=DIM) as server:
         node = connect(server)
         ids = node.words("말")
         for _ in range(4):
