@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from constants import with_constants
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.kernel.records import Table
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
@@ -37,7 +38,8 @@ def following(
         update={"curvature": curvature}
     )
     sync = sync or SyncConfig(liveness_timeout_s=max(60.0, 2 * every_s))
-    config = ServerConfig(**{"min_count": 1, "half_life_tokens": None, "group": group, **given})
+    settings = {"min_count": 1, "half_life_tokens": None, "group": group, **given}
+    config = with_constants(ServerConfig, **settings)
     with running_server(config, sync, dim=dim, seed=9, buckets=buckets) as server:
         yield server
 

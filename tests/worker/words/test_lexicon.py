@@ -198,7 +198,7 @@ def test_frequent_words_are_kept_less_often() -> None:
 def test_noise_follows_the_counts() -> None:
     reader = Reader(InProcess(make_state()))
     reader.read(["말0"] * 80 + ["말1"] * 20)
-    model = ModelConfig(noise_exponent=1.0)
+    model = ModelConfig().model_copy(update={"noise_exponent": 1.0})
     words = WordTables(reader.line, reader.lexicon, model, every=1, welcome=Welcome())
     drawn = np.bincount(words.some_noise(10_000, 1), minlength=2) / 10_000
     assert drawn == pytest.approx([0.8, 0.2], abs=0.02)
