@@ -101,13 +101,11 @@ class DiscoverConfig(Config):
     """Further domains that may be looked at, subdomains too; the seeds' own hosts always may."""
     requests: int = Field(200, ge=1, le=100_000)
     """Most requests of one search, robots.txt not counted."""
-    pages: int = Field(40, ge=1)
-    """Most pages that are looked at for links."""
-    depth: int = Field(2, ge=0)
-    """Most links between a seed and such a page."""
-    candidates: int = Field(20, ge=1)
-    """Most listings that are tried."""
-    samples: int = Field(5, ge=1)
-    """Documents that are read of each listing."""
-    least_new: float = Field(0.2, ge=0, le=1)
-    """A listing is proposed when at least this share of its documents is new."""
+
+    # Constants: a file that sets one is refused.
+    pages: ClassVar = 40  # Most pages that are looked at for links.
+    depth: ClassVar = 2  # Most links between a seed and such a page.
+    candidates: ClassVar = 20  # Most listings that are tried.
+    samples: ClassVar = 5  # Documents that are read of each listing.
+    # A listing is proposed when at least this share of its documents is new.
+    least_new: ClassVar = 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,8 @@ class EvaluationConfig(Config):
     """TOML file of floors that a snapshot must keep before `newest` or `best` names it."""
     max_rise: float | None = Field(default=0.15, ge=0)
     """Share by which `nll` may be above that of the snapshot that `newest` names; None: by any."""
-    best_by: str = Field(default="nll", min_length=1)
-    """The figure that decides which snapshot `best` names."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where similarity and analogy are computed; `auto` takes a GPU when there is one."""
+
+    # Constants: a file that sets one is refused.
+    best_by: ClassVar = "nll"  # The figure that decides which snapshot `best` names.

@@ -18,7 +18,7 @@ NEWEST = "newest"
 MLflow keeps `latest` for itself: `models:/NAME@latest` is the version registered last.
 """
 BEST = "best"
-"""Alias of the version that passed the gate with the best value of `evaluation.best_by`."""
+"""Alias of the version that passed the gate with the best `nll`."""
 GATE = "yeoron.gate"
 """Tag of a version: passed or failed."""
 SNAPSHOT = "yeoron.snapshot"

@@ -77,12 +77,6 @@ class ModelConfig(Config):
     buckets: int = Field(default=200_000, ge=1, le=1 << 31)
     """Hash buckets for the n-grams of fastText."""
 
-    cells: int = Field(default=4_000_000, ge=1024, le=1 << 31)
-    """Bound on the cells of a streaming co-occurrence table (16 bytes each)."""
-
-    shift: Positive = 1.0
-    """k of the shifted positive PMI (SPPMI): PMI - log k is kept where positive."""
-
     seed: int = Field(default=1, ge=0, lt=1 << 63)
     """Seed of initial vectors, windows, subsampling and noise."""
 
@@ -99,6 +93,10 @@ class ModelConfig(Config):
     glove_alpha: ClassVar = 0.75  # Exponent of GloVe's weighting function.
     # Co-occurrence count x_max above which GloVe weighs all cells alike.
     glove_ceiling: ClassVar = 100.0
+    # Bound on the cells of a streaming co-occurrence table (16 bytes each).
+    cells: ClassVar = 4_000_000
+    # k of the shifted positive PMI (SPPMI): PMI - log k is kept where positive.
+    shift: ClassVar = 1.0
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
@@ -29,10 +29,18 @@ LANGUAGE_TOKENIZERS = {"ko": AUTO_TOKENIZER, "": AUTO_TOKENIZER}
 LANGUAGE_ZONES = {"ko": "Asia/Seoul"}
 """Time zone of windows by language; UTC for the others."""
 _NAME = re.compile(r"[\w.-]{1,40}")
-_BUDGET = DiscoverConfig(requests=30, pages=4, depth=1, candidates=3, samples=1, least_new=0.0)
-"""How far a site is searched for its feed."""
 _KINDS = ("feed", "sitemap", "page")
 """The better first: a feed says when its articles appeared, and costs one request."""
+
+
+class _Budget(DiscoverConfig):
+    """How far a site is searched for its feed."""
+
+    pages: ClassVar = 4
+    depth: ClassVar = 1
+    candidates: ClassVar = 3
+    samples: ClassVar = 1
+    least_new: ClassVar = 0.0
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,9 @@ def find_source(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSour
 
 async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSource:
     await _ask_robots(url, crawl)
-    search = Discoverer(crawl, _BUDGET, lambda text: dict.fromkeys(text.split(), 1), str)
+    search = Discoverer(
+        crawl, _Budget(requests=30), lambda text: dict.fromkeys(text.split(), 1), str
+    )
     found = await search.search([url])
     listings = [each for each in found.candidates if each.kind in _KINDS]
     if not listings:

@@ -136,9 +136,6 @@ class ServerConfig(Config):
     port: int = Field(default=0, ge=0, le=65535)
     """Port of the exchange (Arrow Flight); 0 takes a free one."""
 
-    http_host: str = "127.0.0.1"
-    """Loopback address of /health, /metrics and /status."""
-
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of /health, /metrics and /status; 0 takes a free one."""
 
@@ -287,6 +284,7 @@ class ServerConfig(Config):
     adagrad_rate: ClassVar = 1.0
     # Most frequent words whose co-occurrences are sampled for the PIP loss; 0 measures none.
     pip_words: ClassVar = 500
+    http_host: ClassVar = "127.0.0.1"  # Loopback address of /health, /metrics and /status.
 
     @property
     def calendar(self) -> Calendar:
@@ -321,6 +319,4 @@ class ServerConfig(Config):
                 f"host {self.host} is not loopback: anybody could write to the model; it is "
                 "accepted with token_file, tls_cert and tls_key"
             )
-        if not is_loopback(self.http_host):
-            raise ValueError(f"http_host {self.http_host} is not loopback: the status has no login")
         return self

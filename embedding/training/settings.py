@@ -17,7 +17,7 @@ PASSED_OVER = {
     "server": frozenset(
         (
             # Its server is its own, for as long as it trains.
-            *("host", "port", "http_host", "http_port", "token_file", "operator_token_file"),
+            *("host", "port", "http_port", "token_file", "operator_token_file"),
             *("tls_cert", "tls_key", "tls_client_ca", "tls_ca", "shards_port", "shards_dir"),
             *("group", "config_digest", "corpus_digest"),
             # It reads a file and crawls nothing.

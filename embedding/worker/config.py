@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -57,11 +57,6 @@ class NodeConfig(Config):
     """Factor of the learning rate for the text of a source, 1 for one that is not named
     (`yeoron trends bias` proposes them)."""
 
-    overlap: Literal["auto", "always", "never"] = "auto"
-    """Whether the next block's rows are pulled while the present one is trained: auto does it as
-    long as the node trains alone. With others it would read what they wrote a block later, and
-    that costs more quality than the waiting costs time. `never` prepares nothing ahead."""
-
     restarts: int = Field(default=20, ge=0, le=1_000_000)
     """How often a node starts a dead crawler or gradient process again before it gives up, without
     ten healthy minutes between. A failure that repeats with the same reason ends it after three."""
@@ -100,3 +95,7 @@ class NodeConfig(Config):
     minibatch: ClassVar = 512
     # Seconds between two reports of a node's counters to the server.
     report_seconds: ClassVar = 1.0
+    # Whether the next block's rows are pulled while the present one is trained: auto does it as
+    # long as the node trains alone. With others it would read what they wrote a block later, and
+    # that costs more quality than the waiting costs time. `never` prepares nothing ahead.
+    overlap: ClassVar = "auto"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import world
 
+from embedding.crawl.config import DiscoverConfig
 from embedding_airflow.operators.discovery import NO_CANDIDATE
 from waiting import until
 
@@ -41,9 +42,11 @@ def place(tmp_path: Path) -> Iterator[SimpleNamespace]:
         settings = world.write_settings(
             tmp_path,
             crawl={"allow_private_hosts": [base.removeprefix("http://")], "rate": 500.0},
-            discover={"seeds": [f"{base}/news"], "pages": 6, "samples": 2, "requests": 80},
+            discover={"seeds": [f"{base}/news"], "requests": 80},
         )
         patch.setenv("YEORON_SETTINGS", str(settings))
+        patch.setattr(DiscoverConfig, "pages", 6)
+        patch.setattr(DiscoverConfig, "samples", 2)
         yield SimpleNamespace(base=base, folder=tmp_path, settings=load_settings())
 
 

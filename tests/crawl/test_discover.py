@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from constants import with_constants
 from embedding.crawl.config import DiscoverConfig
 from embedding.discovery.searching import Discoverer, Discovery
 from embedding.kernel.errors import InputError
@@ -51,7 +52,7 @@ async def _search(
     **more: Any,
 ) -> Discovery:
     hosts = (base.removeprefix("http://"), *more.pop("hosts", ()))
-    search = Discoverer(quick(*hosts), DiscoverConfig(**more), words, str)
+    search = Discoverer(quick(*hosts), with_constants(DiscoverConfig, **more), words, str)
     return await search.search([f"{base}/"], known, rejected)
 
 

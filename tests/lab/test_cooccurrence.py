@@ -108,7 +108,7 @@ def test_sppmi_of_nothing_is_refused() -> None:
     none = np.zeros(0, np.int64)
     with pytest.raises(InputError, match="no co-occurrence"):
         sppmi_matrix(none, none, np.zeros(0, np.float32), 3)
-    model = CountModel(ModelConfig(model="sppmi", dim=2, shift=1e6))
+    model = CountModel(ModelConfig(model="sppmi", dim=2).model_copy(update={"shift": 1e6}))
     words = np.arange(12, dtype=np.int32) % 6
     ends = np.array([0, 12], np.int32)
     nothing = np.empty(0, np.int32)

@@ -73,7 +73,9 @@ def test_words_beside_themselves_and_noise_that_is_the_target_agree(
 def test_the_reference_does_the_same_on_every_device(
     device: str, model: str, make_bench: Any
 ) -> None:
-    config = ModelConfig(model=model, dim=24, window=3, cells=4096, span=4000)
+    config = ModelConfig(model=model, dim=24, window=3, span=4000).model_copy(
+        update={"cells": 4096}
+    )
     bench = make_bench(config, [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10]], noise=4000)
     seed = 5 if model == "glove" else seed_without_repeats(config, bench.block)
     assert both(bench, seed, device=device) < 1e-5
@@ -81,7 +83,7 @@ def test_the_reference_does_the_same_on_every_device(
 
 @pytest.mark.parametrize("dim", [2, 16, 51])
 def test_glove_and_autograd_agree_block_after_block(dim: int, make_bench: Any) -> None:
-    config = ModelConfig(model="glove", dim=dim, window=4, cells=4096)
+    config = ModelConfig(model="glove", dim=dim, window=4).model_copy(update={"cells": 4096})
     sentences = [[0, 1, 2, 3, 1, 0], [4, 5, 6, 7, 8, 4], [9, 10, 0, 1]]
     assert both(make_bench(config, sentences, ids=True), seed=5, rounds=3) < 1e-5
 
@@ -89,8 +91,8 @@ def test_glove_and_autograd_agree_block_after_block(dim: int, make_bench: Any) -
 @pytest.mark.parametrize("model", SAMPLED)
 def test_accumulators_follow_the_stable_ids(model: str, make_bench: Any) -> None:
     config = ModelConfig(
-        model=model, optimiser=Optimiser.ADAGRAD, dim=8, negative=1, window=1, cells=4096
-    )
+        model=model, optimiser=Optimiser.ADAGRAD, dim=8, negative=1, window=1
+    ).model_copy(update={"cells": 4096})
     bench = make_bench(config, [[0, 1], [2, 3]], ids=True)
     moved = []
     trainer = make_trainer(config)

@@ -46,7 +46,9 @@ class OnGpu:
 
 @pytest.fixture(params=MODELS.names())
 def config(request: pytest.FixtureRequest) -> ModelConfig:
-    return ModelConfig(model=request.param, dim=9, negative=3, window=2, cells=2048)
+    return ModelConfig(model=request.param, dim=9, negative=3, window=2).model_copy(
+        update={"cells": 2048}
+    )
 
 
 @pytest.fixture(params=[kernels, references, OnGpu], ids=["kernel", "torch", "gpu"])

@@ -129,7 +129,6 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
     "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),
     "model.buckets": (lambda s: not s.model.traits.has_subwords, "the model has no n-grams"),
     "model.negative": (lambda s: not s.model.traits.draws_noise, "the model draws no noise"),
-    "model.shift": (lambda s: s.model.model != "sppmi", "model.model is not sppmi"),
     **{
         f"notify.{name}": (
             lambda s: not s.notify.email_to and not s.notify.webhook.get_secret_value(),
