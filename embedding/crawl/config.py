@@ -47,6 +47,10 @@ class CrawlConfig(Config):
     """Processes that read pages and listings; 0 reads them in a thread of the crawler."""
     max_chars: int = Field(50_000, ge=1_000)
     """Characters of a document that are read; a longer one is cut where a sentence or word ends."""
+    dedupe_min_chars: int = Field(100, ge=0)
+    """Shorter texts are never duplicates: many people may write the same short comment."""
+    near_window: int = Field(20_000, ge=0)
+    """Latest documents that a new one is compared with; 0 switches the comparison off."""
     slowest: float = Field(4.0, ge=1)
     """The pause between two polls of a source that does not change grows to at most this many
     times `every`."""
@@ -73,12 +77,8 @@ class CrawlConfig(Config):
     extract_timeout: ClassVar = 20.0
     # Pages with fewer characters of text are counted as `empty`; inline items need one.
     min_chars: ClassVar = 20
-    # Shorter texts are never duplicates: many people may write the same short comment.
-    dedupe_min_chars: ClassVar = 100
     # Jaccard similarity of three-word shingles above which a text is a near-duplicate.
     near_threshold: ClassVar = 0.85
-    # Latest documents that a new one is compared with; 0 switches the comparison off.
-    near_window: ClassVar = 20_000
     # Most polls for each change that is expected of a source, however much could be asked.
     polls_per_change: ClassVar = 2.0
     # Share of the requests to a host that may read listings; the rest is left to pages.

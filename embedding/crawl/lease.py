@@ -176,10 +176,11 @@ class LeaseConfig(Config):
 
     seconds: float = Field(30.0, ge=1, le=3600)
     """A node that has not been heard of for so long loses its sources to the others."""
+    allocate_every: float = Field(60.0, gt=0)
+    """Seconds between two checks whether the nodes still read about the same number of
+    tokens."""
 
     # Constants: a file that sets one is refused.
-    # Seconds between two checks whether the nodes still read about the same number of tokens.
-    allocate_every: ClassVar = 60.0
     # Sources change nodes once the largest rate of a node exceeds the mean by this share.
     imbalance: ClassVar = 0.25
     moves: ClassVar = 4  # Most sources that change nodes at one look.

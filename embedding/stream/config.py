@@ -23,6 +23,9 @@ class StreamConfig(Config):
         ("replay_anneal", "replay_mix"), "leave it out: replay has one value of it"
     )
 
+    queue_tokens: int = Field(default=200_000, ge=1_000)
+    """Tokens that may wait between crawler and gradients; the crawler pauses when it is full."""
+
     replay: Annotated[str, AfterValidator(REPLAYS.check)] = "uniform"
     """How the replay memory draws sentences: uniform, all alike; loss, by their loss to the power
     of alpha (Schaul et al. 2016); or gradient, by its norm, unbiased (Alain et al. 2015)."""
@@ -31,8 +34,6 @@ class StreamConfig(Config):
     """Tokens that the replay memory holds at most; the oldest sentences leave first."""
 
     # Constants: a file that sets one is refused.
-    # Tokens that may wait between crawler and gradients; the crawler pauses when it is full.
-    queue_tokens: ClassVar = 200_000
     replay_alpha: ClassVar = 0.6  # Replay by loss: exponent of the priorities; 0 draws uniformly.
     # Replay by loss: exponent of the importance weights; 1 is unbiased.
     replay_beta: ClassVar = 0.4

@@ -22,6 +22,11 @@ class NodeConfig(Config):
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
 
+    look_ahead_tokens: int = Field(default=200_000, ge=0)
+    """Tokens of a corpus that are read before a block is learnt, so that a word that comes
+    `min_count` times in them has its row from its first mention on. Only those of the block's own
+    window, and only where the vocabulary grows. 0 looks at the block alone, as a stream does."""
+
     flush_seconds: float = Field(default=1.0, gt=0, le=3600)
     """A block is learnt after this many seconds even when it is not full."""
 
@@ -66,10 +71,6 @@ class NodeConfig(Config):
     # the node has read so far, and at least 1,500 tokens. So all see early what was learnt first. 0
     # begins with whole blocks.
     growth: ClassVar = 0.1
-    # Tokens of a corpus that are read before a block is learnt, so that a word that comes
-    # `min_count` times in them has its row from its first mention on. Only those of the block's own
-    # window, and only where the vocabulary grows. 0 looks at the block alone, as a stream does.
-    look_ahead_tokens: ClassVar = 200_000
     batch_documents: ClassVar = 32  # Documents of one source that are tokenised together.
     # A batch is tokenised after this many seconds even when it is not full, and sooner when a text
     # process has nothing to do.

@@ -229,6 +229,7 @@ def test_a_killed_process_loses_no_document(
             "frontier": f"sqlite:///{tmp_path / 'frontier.db'}",
             "extract_processes": 0,
             "rate": 200.0,
+            "near_window": 0,
         }
         node = spec(server, sources=(source,), crawl=crawl)
         thread = threading.Thread(target=run_node, args=(node, stop.is_set))
