@@ -228,6 +228,7 @@ class UsageReader:
             return None
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
+        whole = replace(whole, ids=np.maximum(whole.ids, -1))
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
         place[whole.ids] = 1
         ids = np.flatnonzero(place[:-1])  # the last place is that of -1

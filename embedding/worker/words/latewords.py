@@ -1,16 +1,12 @@
-"""Words that were read before they had a row, in the text that a node remembers."""
+"""Words that were read before they had a row, in the text of a replay memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import compress
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.kernel.records import CodeArray, IntArray
-
-Ids = TypeVar("Ids", IntArray, CodeArray)
+from embedding.kernel.records import IntArray
 
 _MOST = 250_000
 """Words without a row that are remembered; the half that came first goes when there are more."""
@@ -21,9 +17,9 @@ NO_ROW = -1
 class LateWords:
     """Codes -2, -3, … of words without a row. Not thread-safe.
 
-    A memory of text holds row ids. A word that has none yet would be missing from all that is read
-    again of its first texts, and with it the contexts of its neighbours. So it is remembered by a
-    code, and the code is read as its row once it has one.
+    A replay memory holds row ids. A word that has none yet would be missing from all that is
+    rehearsed of its first texts, and with it the contexts of its neighbours. So it is remembered
+    by a code, and the code is read as its row once it has one.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -44,21 +40,8 @@ class LateWords:
                 self._rows[self._codes.pop(word) - self._first] = table[at]
         return table
 
-    def find(self, rows: Callable[[Sequence[str]], IntArray]) -> None:
-        """Words that got a row since they were read have it from now on, in all of their mentions.
-
-        A node that reads a whole corpus looks ahead, and gives a word its row before the first
-        mention. A crawl waits for several authors, and one of several nodes for the others.
-
-        rows  int64 [n] of words, -1 for one without a row
-        """
-        words, codes = list(self._codes), np.fromiter(self._codes.values(), np.int64)
-        found = rows(words)
-        self._rows[codes[found >= 0] - self._first] = found[found >= 0]
-        self._codes = dict(compress(self._codes.items(), found < 0))
-
-    def rows(self, ids: Ids) -> Ids:
-        """The same ids [n], rows in place of codes, NO_ROW for words without one still."""
+    def rows(self, ids: IntArray) -> IntArray:
+        """The same ids int64 [n], rows in place of codes, NO_ROW for words without one still."""
         late = ids < NO_ROW
         if not late.any():
             return ids

@@ -13,7 +13,6 @@ from embedding.models.config import ModelConfig
 from embedding.worker.usage.contexts import REPEATED
 from embedding.worker.usage.past import PastTexts, of_busiest
 from embedding.worker.usage.usage import FREQUENT, LEAST_MENTIONS, UsageReader
-from embedding.worker.words.latewords import LateWords
 
 DIM, DAY = 6, 86_400.0
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -142,7 +141,7 @@ def test_words_that_are_remembered_seldom_are_not_sent(monkeypatch):
     assert {int(at) for part in parts for at in part.ids} == {IDS["c"], IDS["d"]}
 
 
-def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_start():
+def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_start(monkeypatch):
     """Also where a window was closed meanwhile, and where one of them never gets a row."""
     texts = {8: ["abc", "cab", "xab"], 9: ["bca", "axb", "cyx"]}
     whole, late = reader(), reader()
@@ -159,14 +158,10 @@ def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_star
             (sums, n), (own, m) = (added(each, time, word) for each in parts)
             assert n == m
             assert np.array_equal(sums, own), (word, time)
-
-
-def test_the_names_of_words_that_wait_for_a_row_are_bounded():
-    usage = reader()
-    usage.past._late = LateWords(2)
-    keep(usage, block(["zwvu"], 9), without="zwvu")
-    assert len(usage.past._late) <= 2
-    usage.close(int(9 * DAY), Lexicon(), rows)
+    monkeypatch.setattr("embedding.worker.usage.past._MOST_LATE", 2)
+    keep(late, block(["zwvu"], 9), without="zwvu")
+    assert len(late.past._late) == 1, "names of words that wait are bounded"
+    late.close(int(9 * DAY), Lexicon(), rows)
 
 
 def test_one_author_is_in_one_unit():
