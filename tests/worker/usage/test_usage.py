@@ -152,16 +152,22 @@ def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_star
             late.close(int(8 * DAY), Lexicon("abxy"), rows)
     for usage, without in ((late, "xby"), (late, "y")):
         usage.past.find_late_words(Lexicon(without).rows)
-    parts = [usage.close(int(9 * DAY), Lexicon("y"), rows).sums for usage in (whole, late)]
-    for word in "abcx":
-        for time in (1, 2):
-            (sums, n), (own, m) = (added(each, time, word) for each in parts)
-            assert n == m
-            assert np.array_equal(sums, own), (word, time)
+
+    def same(without: str) -> None:
+        parts = [usage.close(int(9 * DAY), Lexicon(without), rows).sums for usage in (whole, late)]
+        for word in "abcx":
+            for time in (1, 2):
+                (sums, n), (own, m) = (added(each, time, word) for each in parts)
+                assert n == m
+                assert np.array_equal(sums, own), (word, time)
+
+    same("y")
+    # Names of words that wait are bounded; those that have got their row do not wait.
     monkeypatch.setattr("embedding.worker.usage.past._MOST_LATE", 2)
-    keep(late, block(["zwvu"], 9), without="zwvu")
-    assert len(late.past._late) == 1, "names of words that wait are bounded"
-    late.close(int(9 * DAY), Lexicon(), rows)
+    for usage in (whole, late):
+        keep(usage, block(["zwvu"], 9), without="zwvu")
+        assert len(usage.past._late) == 1
+    same("yzwvu")
 
 
 def test_one_author_is_in_one_unit():
