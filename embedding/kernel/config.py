@@ -72,7 +72,7 @@ class Config(BaseModel):
     @classmethod
     def constants(cls) -> dict[str, Any]:
         """What was a setting and has one value now: class variables in small letters."""
-        return {name: getattr(cls, name) for name in cls.__class_vars__ if name.islower()}
+        return {name: getattr(cls, name) for name in sorted(cls.__class_vars__) if name.islower()}
 
     def digest(self) -> str:
         """SHA-256 (hex) over the canonical JSON of this configuration, constants with it."""
