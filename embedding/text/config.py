@@ -94,6 +94,9 @@ class TextConfig(Config):
     stream uses them as nouns; 0: none. Needs a cache, as it works on what the cache does not
     know."""
 
+    new_words_every: int = Field(default=200_000, ge=100)
+    """Whitespace-delimited words read between two looks for new words."""
+
     phrases: int = Field(default=20_000, ge=0)
     """Most phrases of several nouns that are joined to one word; those unused for longest are
     forgotten first. 0: none. Needs Kiwi, which says where a noun ends."""
@@ -125,16 +128,13 @@ class TextConfig(Config):
     # Neighbours analysed with an eojeol that the cache does not know: fewer are quicker and agree
     # less with the analysis of whole sentences.
     context: ClassVar = "both"
-    # Whitespace-delimited words read between two looks for new words.
-    new_words_every: ClassVar = 200_000
     # How much the parts of a phrase keep together at least: normalised pointwise mutual
     # information, 0 by chance, 1 for parts that never stand alone.
     phrase_npmi: ClassVar = 0.3
     # Megabytes of nouns and of chains of nouns remembered for finding phrases, in each text
     # process. Some 2,000 chains a megabyte.
     phrase_mb: ClassVar = 32
-    # Longer words (in characters) are dropped: they are debris, not words.
-    max_length: ClassVar = 40
+    max_length: ClassVar = 40  # Longer words (in characters) are dropped: they are debris.
     run_length: ClassVar = 2  # ㅋㅋㅋㅋ, ㅠㅠㅠ, !!!! and the like are cut to this many characters.
     # Distinct words that the running vocabulary statistics remember.
     statistics_words: ClassVar = 500_000
