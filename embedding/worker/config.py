@@ -30,6 +30,13 @@ class NodeConfig(Config):
     flush_seconds: float = Field(default=1.0, gt=0, le=3600)
     """A block is learnt after this many seconds even when it is not full."""
 
+    batch_documents: int = Field(default=32, ge=1, le=10_000)
+    """Documents of one source that are tokenised together."""
+
+    batch_seconds: float = Field(default=0.4, gt=0, le=60)
+    """A batch is tokenised after this many seconds even when it is not full, and sooner when a text
+    process has nothing to do."""
+
     text_processes: int = Field(default=1, ge=1, le=64)
     """Processes that mask and tokenise. Each holds a morpheme analyser of its own: some 450 MB."""
 
@@ -62,6 +69,9 @@ class NodeConfig(Config):
     """Factor of the learning rate for the text of a source, 1 for one that is not named
     (`yeoron trends bias` proposes them)."""
 
+    report_seconds: float = Field(default=1.0, gt=0, le=60)
+    """Seconds between two reports of a node's counters to the server."""
+
     restarts: int = Field(default=20, ge=0, le=1_000_000)
     """How often a node starts a dead crawler or gradient process again before it gives up, without
     ten healthy minutes between. A failure that repeats with the same reason ends it after three."""
@@ -71,10 +81,6 @@ class NodeConfig(Config):
     # the node has read so far, and at least 1,500 tokens. So all see early what was learnt first. 0
     # begins with whole blocks.
     growth: ClassVar = 0.1
-    batch_documents: ClassVar = 32  # Documents of one source that are tokenised together.
-    # A batch is tokenised after this many seconds even when it is not full, and sooner when a text
-    # process has nothing to do.
-    batch_seconds: ClassVar = 0.4
     # Seconds of processor time that preparing a text may take, for each million characters begun. A
     # text that takes a tenth of it among others is tried again alone; one that takes it all is left
     # out and named.
@@ -94,8 +100,6 @@ class NodeConfig(Config):
     # Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More
     # take fewer messages, and learn from older rows.
     minibatch: ClassVar = 512
-    # Seconds between two reports of a node's counters to the server.
-    report_seconds: ClassVar = 1.0
     # Whether the next block's rows are pulled while the present one is trained: auto does it as
     # long as the node trains alone. With others it would read what they wrote a block later, and
     # that costs more quality than the waiting costs time. `never` prepares nothing ahead.

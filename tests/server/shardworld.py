@@ -145,8 +145,8 @@ class Server:
         self.location = f"grpc://{name}:1"
         group = GroupConfig()
         if leader is not None:
-            more = {"rows": "float32", "curvature": 0.0}
-            group = GroupConfig(leader=leader, name=name, **more)
+            group = GroupConfig(leader=leader, name=name, rows="float32")
+            group = group.model_copy(update={"curvature": 0.0})
         self.config = ServerConfig(
             min_count=1,
             half_life_tokens=None,

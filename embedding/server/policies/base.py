@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
-from embedding.server.rows.devices import RowDevice, SharedRows
+
+if TYPE_CHECKING:
+    from embedding.server.rows.devices import RowDevice, SharedRows
 
 
 class Policy(ABC):
