@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest
+
+import budget
+from budget import NAMES, Line, counted, lines_by_room, table
+
 MOST = 79_169
 """Lines of `embedding/` since mechanisms of papers, with server groups and shards, left
 for the laboratory (docs/adr/0043-laboratory.md). A change may add where it is needed, and removes
 as much."""
 
 
-def lines_by_room() -> Counter[str]:
-    """Lines of each package of `embedding/`; its modules of no package are one room."""
-    rooms: Counter[str] = Counter()
-    for path in (ROOT / "embedding").rglob("*.py"):
-        inside = path.relative_to(ROOT / "embedding").parts
-        room = inside[0] if len(inside) > 1 else "modules of no room"
-        rooms[room] += len(path.read_text(encoding="utf-8").splitlines())
-    return rooms
-
-
 def test_the_product_does_not_grow() -> None:
-    rooms = lines_by_room()
-    table = "\n".join(f"{lines:8,}  {room}" for room, lines in rooms.most_common())
-    report = f"lines of embedding/ by room\n{table}\n{rooms.total():8,}  in all, {MOST:,} at most"
+    lines = sum(n for room, n in lines_by_room().items() if room.startswith("embedding"))
+    assert lines <= MOST
+
+
+def test_no_room_grows_without_a_reason() -> None:
+    now, lines = counted(), table()
+    none = Line(0)
+    shown = [f"{n:8,}  of {lines.get(name, none).most:8,}  {name}" for name, n in now.most_common()]
+    report = "\n".join(["what there is, of how much (tests/budget.txt)", *shown])
     sys.stdout.write(f"\n{report}\n")
-    assert rooms.total() <= MOST, report
+    grown = [
+        Line(n, "and behind it, why").written(name)
+        for name, n in now.items()
+        if n > lines.get(name, none).most
+    ]
+    assert not grown, "write in tests/budget.txt, in this commit:\n" + "\n".join(grown)
+
+
+def test_the_table_is_lowered_to_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "TABLE", tmp_path / "budget.txt")
+    now = counted()
+    (some, n), *_ = now.most_common()
+    budget.write({some: Line(n + 5, "because"), NAMES: Line(now[NAMES] - 1), "gone": Line(7)})
+    budget.lower()
+    lowered = table()
+    assert lowered.keys() == now.keys()
+    assert lowered[some] == Line(n, "because")
+    assert lowered[NAMES].most == now[NAMES] - 1, "it does not raise what is too low"
