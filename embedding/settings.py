@@ -32,7 +32,7 @@ from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config, explain, read_toml
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.ports import bracketed, is_loopback
+from embedding.kernel.ports import REACHED, bracketed, is_loopback
 from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
@@ -49,7 +49,6 @@ SETTINGS_VARIABLE = "YEORON_SETTINGS"
 OTHER_VARIABLES = frozenset({SETTINGS_VARIABLE, "YEORON_DATA", "YEORON_PLATFORM"})
 """Variables with our prefix that are no settings: where settings and corpora lie, and the mark of
 the platform's processes."""
-_REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
 
 
 DatabaseName = Literal["airflow", "mlflow", "frontier"]
@@ -391,7 +390,7 @@ class Settings(BaseSettings):
         scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
         if self._own_certificates:
             scheme, host = "grpc+tls", self.hosts.server or self.hosts.address or host
-        host = _REACHED.get(host, host)
+        host = REACHED.get(host, host)
         return f"{scheme}://{bracketed(host)}:{port}"
 
     @property

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.localsocket import local_location
 from embedding.exchange.token import read_file, read_token
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
@@ -255,6 +256,6 @@ def _connect(location: str, config: ExchangeConfig) -> Any:
     # Its own pauses grow to two minutes: a call would wait for long for a server that is back.
     longest = ("grpc.max_reconnect_backoff_ms", round(config.max_backoff_s * 1000))
     try:
-        return flight.connect(location, generic_options=[longest], **options)
+        return flight.connect(local_location(location), generic_options=[longest], **options)
     except (pa.ArrowException, ValueError) as error:
         raise ConfigError(f"server {location!r}: not a valid address: {error}.") from error

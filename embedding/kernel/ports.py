@@ -10,6 +10,9 @@ from embedding.kernel.errors import ConfigError
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 """What a request from this machine calls it in its Host header."""
 
+REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
+"""Addresses that stand for all of this machine's, and how this machine reaches them."""
+
 
 def is_loopback(host: str) -> bool:
     """Whether an address to listen on can be reached from this machine alone."""

@@ -266,7 +266,9 @@ def test_every_secret_is_in_its_place_alone(platform: Settings) -> None:
         assert [place for place in places if not place.startswith(allowed)] == [], name
 
 
-def test_tokens_and_certificates_are_replaced_while_it_runs(platform: Settings) -> None:
+def test_tokens_and_certificates_are_replaced_while_it_runs(
+    platform: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pages stay up, the nodes go on, and what the old ones opened is shut."""
     assert platform.server_location.startswith("grpc+tls://127.0.0.1")
     attach_pool(platform)
@@ -302,6 +304,8 @@ def test_tokens_and_certificates_are_replaced_while_it_runs(platform: Settings) 
     with_old_token = line.model_copy(update={"token_file": before / "node-token"})
     with pytest.raises(RefusedError, match="token"):
         status(with_old_token)
+    # By the port, as from another machine: by its Unix socket the server asks for the token alone.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/" + "r" * 120)
     cert, key = (before / path.name for path in paths.dask_certificate)
     with pytest.raises(UnavailableError):
         status(line.model_copy(update={"tls_cert": cert, "tls_key": key}))

@@ -8,12 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 
 import psutil
 import pyarrow as pa
 
+from embedding.exchange.localsocket import socket_path
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.ports import bracketed
+from embedding.kernel.ports import REACHED, bracketed
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.shell import ControlCall, Conversation, FlightService, Served
@@ -27,16 +30,28 @@ def listen(
     credentials: Credentials,
     what: str = "setting port",
 ) -> FlightService:
-    """Serve where the settings say; PlatformError, which names `what`, when that cannot be."""
+    """Serve where the settings say; PlatformError, which names `what`, when that cannot be.
+
+    With TLS, clients of this machine and user are served by a Unix socket, too.
+    """
     scheme = "grpc+tcp" if config.tls_cert is None else "grpc+tls"
     location = f"{scheme}://{bracketed(config.host)}:{config.port}"
+    serve = partial(FlightService, state=state, controls=controls, session=session)
     try:
-        return FlightService(location, state, controls, credentials=credentials, session=session)
+        service = serve(location, credentials=credentials)
     except (pa.ArrowException, OSError) as error:
         why = _why_closed(config.host, config.port)
         raise PlatformError(
             f"port {config.port} of {config.host} ({what}): it cannot be opened: {why}."
         ) from error
+    if credentials.pair is not None:
+        host = REACHED.get(config.host, config.host)
+        path = socket_path(host, service.port)
+        if path is not None:
+            path.unlink(missing_ok=True)  # of a server that was killed: the port is ours now
+            plain = replace(credentials, pair=None, client_ca=None)
+            service.beside = serve(f"grpc+unix://{path}", credentials=plain)
+    return service
 
 
 def _why_closed(host: str, port: int) -> str:
@@ -65,30 +80,39 @@ def end(server: FlightService) -> bool:
     client may never do, and offers no time limit. So the server's ends of its connections are shut
     down beneath it, as if the network had failed: clients are built to come through that.
     """
-    port = server.port
+    done = server.beside is None or end(server.beside)
     ending = threading.Thread(target=server.shutdown, name="flight-shutdown", daemon=True)
     ending.start()
     ending.join(_GRACE_S)
     deadline = time.monotonic() + _TIMEOUT_S
     while ending.is_alive() and time.monotonic() < deadline:
-        hang_up(port)
+        hang_up(server.path or server.port)
         ending.join(0.1)
     if ending.is_alive():
-        logger.warning("streams on port %d did not end within %.0f s", port, _TIMEOUT_S)
-    return not ending.is_alive()
+        logger.warning("streams on %s did not end within %.0f s", server.address, _TIMEOUT_S)
+    return done and not ending.is_alive()
 
 
-def hang_up(port: int) -> int:
-    """Shut down this process's connections that were accepted on `port`; returns how many."""
+def hang_up(at: int | str) -> int:
+    """Shut down this process's connections that were accepted on a port, or on a Unix socket's
+    path; returns how many."""
     ended = 0
-    for connection in psutil.Process().net_connections(kind="tcp"):
+    for connection in psutil.Process().net_connections(
+        kind="tcp" if isinstance(at, int) else "unix"
+    ):
         local = connection.laddr
-        if not local or local.port != port or connection.status != psutil.CONN_ESTABLISHED:
+        if isinstance(at, str):
+            accepted = local == at
+        else:
+            accepted = (
+                bool(local) and local.port == at and connection.status == psutil.CONN_ESTABLISHED
+            )
+        if not accepted:
             continue
         try:
             with socket.socket(fileno=os.dup(connection.fd)) as copy:
                 copy.shutdown(socket.SHUT_RDWR)
             ended += 1
         except OSError:
-            logger.debug("a connection on port %d had ended already", port)
+            logger.debug("a connection on %s had ended already", at)
     return ended

@@ -85,6 +85,8 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     """Serves one state. Each connected node has one stream; a bad message harms only its sender.
 
     address  where clients reach it
+    path     of the Unix socket that it listens on; empty: it listens on a port
+    beside   the service of a Unix socket that belongs to it
     """
 
     def __init__(
@@ -111,7 +113,11 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         )
         scheme, _, place = location.partition("://")
         host = place.rpartition(":")[0]
-        self.address = f"{scheme.removesuffix('+tcp')}://{host}:{self.port}"
+        self.path = place if scheme == "grpc+unix" else ""
+        self.address = (
+            location if self.path else f"{scheme.removesuffix('+tcp')}://{host}:{self.port}"
+        )
+        self.beside: FlightService | None = None
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One node's stream: request, answer, request, answer, …"""

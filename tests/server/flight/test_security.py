@@ -26,6 +26,12 @@ def certificate(tmp_path):
     return make_certificate(tmp_path)
 
 
+@pytest.fixture
+def by_port(monkeypatch):
+    """Without the Unix socket that clients of the server's machine and user take."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/" + "r" * 120)
+
+
 def quick(connect_timeout_s: float = 60.0, **changes) -> ExchangeConfig:
     return ExchangeConfig(connect_timeout_s=connect_timeout_s, max_backoff_s=0.2, **changes)
 
@@ -46,7 +52,9 @@ def test_a_token_is_asked_for_on_streams_and_control_calls(token, tmp_path):
                         call()
 
 
-def test_tls_carries_the_exchange_and_an_unknown_authority_is_not_trusted(certificate, token):
+def test_tls_carries_the_exchange_and_an_unknown_authority_is_not_trusted(
+    certificate, token, by_port
+):
     cert, key = certificate
     chosen = ServerConfig(tls_cert=cert, tls_key=key, token_file=token, min_count=1)
     with running_server(chosen) as server:
@@ -100,7 +108,9 @@ def test_half_a_certificate_and_an_empty_token_are_refused(tmp_path, certificate
         ParameterServer(ServerConfig(token_file=tmp_path / "none"), dim=4).start()
 
 
-def test_clients_show_a_certificate_where_the_server_asks_for_one(tmp_path, certificate, token):
+def test_clients_show_a_certificate_where_the_server_asks_for_one(
+    tmp_path, certificate, token, by_port
+):
     cert, key = certificate
     shown, shown_key = make_certificate(tmp_path, "node")
     chosen = ServerConfig(
@@ -121,7 +131,7 @@ def test_clients_show_a_certificate_where_the_server_asks_for_one(tmp_path, cert
         validate(ServerConfig, {"tls_client_ca": shown}, "server")
 
 
-def test_a_client_is_told_why_it_cannot_reach_a_server(tmp_path, token):
+def test_a_client_is_told_why_it_cannot_reach_a_server(tmp_path, token, by_port):
     nameless, key = make_certificate(tmp_path, "nameless", names=("192.0.2.1",))
     other, _ = make_certificate(tmp_path, "other")
     with running_server(ServerConfig(tls_cert=nameless, tls_key=key)) as server:
