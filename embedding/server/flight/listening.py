@@ -97,16 +97,10 @@ def hang_up(at: int | str) -> int:
     """Shut down this process's connections that were accepted on a port, or on a Unix socket's
     path; returns how many."""
     ended = 0
-    for connection in psutil.Process().net_connections(
-        kind="tcp" if isinstance(at, int) else "unix"
-    ):
-        local = connection.laddr
-        if isinstance(at, str):
-            accepted = local == at
-        else:
-            accepted = (
-                bool(local) and local.port == at and connection.status == psutil.CONN_ESTABLISHED
-            )
+    for connection in psutil.Process().net_connections(kind="all"):
+        accepted = str(connection.laddr) == at  # the path of a Unix socket
+        if connection.status == psutil.CONN_ESTABLISHED:
+            accepted = connection.laddr.port == at
         if not accepted:
             continue
         try:
