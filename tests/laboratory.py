@@ -20,9 +20,15 @@ PASSED = ROOT / "tests" / "lab" / "passed.txt"
 PLACES = (
     "neighbours/yeoron_lab/**/*.py",
     "tests/lab/*.py",
+    "tests/commands/test_topologies.py",
+    "tests/commands/test_train_closed.py",
     "tests/commands/test_train_columns.py",
     "tests/commands/test_train_groups.py",
+    "tests/commands/test_train_rehearsal.py",
+    "tests/commands/test_train_shards.py",
     "tests/worker/process/test_chaos_groups.py",
+    "tests/worker/process/test_chaos_shards.py",
+    "tests/worker/process/test_chaos_windows.py",
 )
 """The laboratory, and every file with a test of that mark."""
 

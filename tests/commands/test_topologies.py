@@ -78,6 +78,7 @@ def test_every_token_is_learnt_once_and_the_snapshot_knows_its_topics(
     assert sum(word.startswith("t3w") for word in near) >= 3, near
 
 
+@pytest.mark.laboratory
 def test_nodes_that_are_killed_come_again_and_every_token_is_learnt_once(
     text: Path, tmp_path: Path
 ) -> None:

@@ -56,8 +56,8 @@ def answer(port: int) -> str:
     ("options", "services"),
     [
         (("--shards", "2", "--aggregators", "1"), 4),
-        (("--server-groups", "2"), 2),
-        (("--topology", "allreduce"), 1),
+        pytest.param(("--server-groups", "2"), 2, marks=pytest.mark.laboratory),
+        pytest.param(("--topology", "allreduce"), 1, marks=pytest.mark.laboratory),
     ],
 )
 def test_nobody_without_its_token_is_answered(

@@ -24,7 +24,7 @@ def digest(out: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["sgns", "fasttext"])
+@pytest.mark.parametrize("model", ["sgns", pytest.param("fasttext", marks=pytest.mark.laboratory)])
 def test_two_shards_give_the_same_bytes_as_one(process, corpus, tmp_path, model):
     found = {}
     for shards in (1, 2):
@@ -57,6 +57,7 @@ class Killer:
                     return
 
 
+@pytest.mark.laboratory
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [{}, {"model": "fasttext", "buckets": 5_000}])
 def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path, model):
@@ -92,6 +93,7 @@ def test_what_does_not_go_with_shards_is_one_sentence(yeoron, corpus, options, r
     assert reason in done.err.replace("\n", " ")
 
 
+@pytest.mark.laboratory
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "way"), [(("--topology", "hybrid"), "allreduce"), (("--aggregators", 1), "host")]

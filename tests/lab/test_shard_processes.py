@@ -104,7 +104,9 @@ ROOTS = (str(ROOT), str(ROOT / "neighbours"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.laboratory)]
+)
 def test_no_shard_outlives_its_primary(how):
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE],

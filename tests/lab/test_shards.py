@@ -229,6 +229,7 @@ def trained(shards: int, join, tmp_path) -> tuple[list, dict, tuple]:
     return rows, quality, nll
 
 
+@pytest.mark.laboratory
 def test_the_same_history_leaves_the_same_snapshot_and_scores(join, tmp_path):
     alone, others = trained(1, join, tmp_path), [trained(n, join, tmp_path) for n in (2, 3)]
     for other in others:
@@ -238,6 +239,7 @@ def test_the_same_history_leaves_the_same_snapshot_and_scores(join, tmp_path):
     assert alone[1]["nll"] > 0
 
 
+@pytest.mark.laboratory
 def test_no_push_is_half_in_a_snapshot(join, tmp_path):
     """Every push adds 1 to all rows, while windows are cut: a snapshot's rows are all alike."""
     with sharded(settings(3, snapshots=str(tmp_path)), SyncConfig(policy="asp")) as server:

@@ -276,6 +276,7 @@ def test_status_counts_the_rows_of_n_grams(connect):
         assert held >= 4 * (DIM + 1) * 151
 
 
+@pytest.mark.laboratory
 @pytest.mark.slow
 def test_a_killed_shard_loses_nothing(tmp_path):
     """kill -9 of each shard in the middle of two nodes' training: each push counts exactly once."""

@@ -186,6 +186,7 @@ def test_no_sums_of_contexts_are_asked_of_nodes_that_have_no_rows(connect):
         assert connect(server).client.welcome.usage
 
 
+@pytest.mark.laboratory
 @pytest.mark.slow
 def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path):
     """kill -9 of both shards while a node packs and keeps rows: it still has all it learnt."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from killing import Chaos, chaos, corpus, kill, learnt_once
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.laboratory, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def ended(found: Chaos, words: Counter[str]) -> list[dict[str, Any]]:
