@@ -59,7 +59,7 @@ format: tools ## format and fix what ruff can
 test: tools check ## everything CI runs, several files at a time
 	@bash infra/test.sh
 
-test-all: tools check ## make test and the long tests of the laboratory; writes down that they passed
+test-all: tools check ## make test, the long tests of the laboratory and all generated examples; writes down that the laboratory passed
 	@bash infra/test.sh --all
 	@$(BIN)/python tests/laboratory.py --passed
 

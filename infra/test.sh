@@ -15,8 +15,10 @@ unset PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 # Long tests of the laboratory run where it has changed, and in `make test-all`, which says so here.
+# That looks at all generated examples, too.
 if [ "${1:-}" = --all ]; then
   shift
+  export EXAMPLES="${EXAMPLES:-1}"
 elif .venv/bin/python tests/laboratory.py; then
   echo "Without long tests of the laboratory, which has not changed: make test-all has them."
   set -- -m "not laboratory" "$@"

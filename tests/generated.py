@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
-SCALE = float(os.environ.get("EXAMPLES", "0.25"))
-"""`make explore` looks at all that a test names, `make test` at a quarter, always the same."""
+SCALE = float(os.environ.get("EXAMPLES", "0.125"))
+"""`make explore` and `make test-all` look at all that a test names, `make test` at an eighth.
+
+The last two look at the same ones each time.
+"""
 LEAST = 6
 """Examples of a test that names more, whatever the scale."""
 USUAL = 100
