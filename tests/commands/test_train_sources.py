@@ -23,12 +23,23 @@ OPTIONS = ("--dated", "--window", "month", "--dim", "32", "--sample", "0", "--js
 
 @pytest.fixture(scope="module")
 def posts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough that it shows how two sources use a word."""
+    return written(tmp_path_factory.mktemp("posts") / "posts.jsonl", 60_000)
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `posts`, a tenth of them: enough to count."""
+    return written(tmp_path_factory.mktemp("few") / "posts.jsonl", 6_000)
+
+
+def written(path: Path, size: int) -> Path:
     """Three months of two large sources, a small one that is read in January alone, and posts that
     name none in March."""
-    path, dice = tmp_path_factory.mktemp("posts") / "posts.jsonl", random.Random(5)
+    dice = random.Random(5)
     with path.open("w", encoding="utf-8") as file:
         for month in (1, 2, 3):
-            texts = sentences(60_000, seed=month).split("\n")[:-1]
+            texts = sentences(size, seed=month).split("\n")[:-1]
             for at, text in enumerate(texts):
                 source: str | None = dice.choice([NEWS, BOARD])
                 if month != 2 and at % 100 == 7:
@@ -63,11 +74,9 @@ def digest(store: Path) -> list[str]:
 def test_a_word_that_two_sources_use_differently_is_found(
     process, posts: Path, tmp_path: Path
 ) -> None:
-    for name in ("store", "again"):
-        done = process("train", posts, "--out", tmp_path / name, *OPTIONS)
-        assert done.code == 0, done.err
-        assert json.loads(done.out)["late_documents"] == 0
-    assert digest(tmp_path / "store") == digest(tmp_path / "again") != []
+    done = process("train", posts, "--out", tmp_path / "store", *OPTIONS)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["late_documents"] == 0
 
     store = SnapshotStore(tmp_path / "store")
     found = [store.open(ref.id) for ref in store.list()]
@@ -99,13 +108,18 @@ def test_a_word_that_two_sources_use_differently_is_found(
     assert {each["source"] for each in json.loads(done.out)["sources"]} == {NEWS, BOARD, "corpus"}
 
 
-def test_sources_beyond_the_most_are_counted_as_one(
-    own_process, posts: Path, tmp_path: Path
-) -> None:
-    done = own_process("train", posts, "--out", tmp_path / "some", "--sources", "1", *OPTIONS)
+def test_the_same_posts_give_the_same_bytes(process, few: Path, tmp_path: Path) -> None:
+    for name in ("store", "again"):
+        done = process("train", few, "--out", tmp_path / name, *OPTIONS)
+        assert done.code == 0, done.err
+    assert digest(tmp_path / "store") == digest(tmp_path / "again") != []
+
+
+def test_sources_beyond_the_most_are_counted_as_one(own_process, few: Path, tmp_path: Path) -> None:
+    done = own_process("train", few, "--out", tmp_path / "some", "--sources", "1", *OPTIONS)
     assert done.code == 0, done.err
     assert "3 sources; the 1 with the most text are told apart" in done.err
-    latest, words = SnapshotStore(tmp_path / "some").open(), read(posts, 3)
+    latest, words = SnapshotStore(tmp_path / "some").open(), read(few, 3)
     assert set(latest.manifest.tokens) & {NEWS, BOARD} == set(latest.manifest.tokens) - {
         "other",
         "corpus",
@@ -115,15 +129,15 @@ def test_sources_beyond_the_most_are_counted_as_one(
 
 
 def test_as_one_source_it_is_learnt_as_if_no_line_named_any(
-    process, posts: Path, tmp_path: Path
+    process, few: Path, tmp_path: Path
 ) -> None:
     bare = tmp_path / "bare.jsonl"
     with bare.open("w", encoding="utf-8") as file:
-        for text in posts.read_text(encoding="utf-8").splitlines():
+        for text in few.read_text(encoding="utf-8").splitlines():
             line = json.loads(text)
             del line["source"]
             file.write(json.dumps(line) + "\n")
-    for corpus, name in ((posts, "one"), (bare, "bare")):
+    for corpus, name in ((few, "one"), (bare, "bare")):
         done = process("train", corpus, "--out", tmp_path / name, "--sources", "0", *OPTIONS)
         assert done.code == 0, done.err
     assert digest(tmp_path / "one") == digest(tmp_path / "bare") != []

@@ -143,17 +143,6 @@ def browsers(process: psutil.Process) -> list[psutil.Process]:
     return found
 
 
-@needs_chromium
-async def test_a_browser_that_was_killed_is_started_anew(shop: Any, pool: BrowserPool) -> None:
-    request = Request(f"{shop.base}/board")
-    for _ in range(4):
-        assert len(await pool.render(board(shop), request, lambda seen: True)) == 3
-        for process in browsers(psutil.Process())[:1]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-            await asyncio.sleep(0.2)
-
-
 def files_below(folder: Path, name: str) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and name in str(path)]
 
@@ -193,9 +182,7 @@ def test_the_switches() -> None:
 
 
 @needs_chromium
-@pytest.mark.parametrize(
-    ("sign", "deaf"), [(signal.SIGTERM, False), (signal.SIGKILL, False), (signal.SIGKILL, True)]
-)
+@pytest.mark.parametrize(("sign", "deaf"), [(signal.SIGTERM, False), (signal.SIGKILL, True)])
 async def test_no_chromium_outlives_its_crawler(
     shop: Any, sign: signal.Signals, deaf: bool
 ) -> None:

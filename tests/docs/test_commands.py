@@ -28,7 +28,7 @@ PAGES = [
 ]
 BLOCK = re.compile(r"(?:<!-- (run|file: (\S+)) -->\n)?^( *)```(\w*)\n(.*?)^\3```$", re.M | re.S)
 TARGETS = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-FEWER = 6
+FEWER = 12
 """Of a corpus that a page writes every n-th document is learnt, as tests have less time."""
 ENVIRONMENT = {
     "YEORON_NODE__REHEARSAL_PASSES": "2",

@@ -1,4 +1,7 @@
-"""The whole platform on PostgreSQL: moved there from SQLite, and its server lost under it."""
+"""The whole platform on PostgreSQL, and its server lost under it.
+
+tests/platform/test_moving.py has the way there from SQLite.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -21,9 +23,8 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from embedding.cluster import attach_pool, stop_pool
-from embedding.crawl.frontier import Frontier
 from embedding.evaluation.runs import connect
-from embedding.platform.operate import airflow_variables, bring_down, prepare_airflow
+from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
 from embedding.settings import Settings, load_settings, platform_login
 from embedding.worker.process.forking import forked
@@ -37,7 +38,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
 SECRET = "DATABASES-PASSWORD"
 TASKS = 6
-PAGE = "https://board.example/p/1"
 DAG = f"""
 import os, time
 from airflow.sdk import dag, task
@@ -103,7 +103,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         f"[server]\nport = {lasting_port()}\nhttp_port = {lasting_port()}\n"
         "[ports]\n" + "".join(f"{name} = {port}\n" for name, port in ports.items())
     )
-    (folder / "sqlite.toml").write_text(text, encoding="utf-8")
     with running_postgres() as postgres:
         postgres.run(f"CREATE ROLE {KEYED} LOGIN PASSWORD '{SECRET}'")
         name = make_url(postgres.new_database(f"OWNER {KEYED}")).database
@@ -117,12 +116,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         )
         chosen = load_settings(file)
         try:
-            before(load_settings(folder / "sqlite.toml"))
-            refused = yeoron(file, "up")
-            assert refused.returncode == 2
-            assert "`yeoron database move` moves them" in refused.stderr
-            moved = yeoron(file, "database", "move")
-            assert moved.returncode == 0, moved.stderr
             started = yeoron(file, "up")
             assert started.returncode == 0, started.stderr
             yield Place(chosen, file, folder, postgres)
@@ -130,36 +123,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             bring_down(chosen)
 
 
-def before(settings: Settings) -> None:
-    """What a platform on SQLite left."""
-    prepare_airflow(settings, airflow_variables(settings))
-    with contextlib.closing(sqlite3.connect(settings.sqlite_file("airflow"))) as connection:
-        connection.execute("INSERT INTO variable (key, val, is_encrypted) VALUES ('k', '값', 0)")
-        connection.commit()
-    settings.paths.mlflow.mkdir(parents=True)
-    client = connect(settings.database_address("mlflow"))
-    run = client.create_run("0")
-    client.log_metric(run.info.run_id, "loss", 0.25)
-    settings.paths.frontier.mkdir(parents=True)
-    frontier = Frontier(settings.database_address("frontier"))
-    frontier.discover("board", [(PAGE, 1.0)], 1.0)
-    frontier.close()
-
-
 def test_everything_is_on_postgres(place: Place) -> None:
-    home = place.settings.paths.home
-    assert not list(home.rglob("*.db"))
-    assert len(list(home.rglob("*.db.moved"))) == 3
-    frontier = Frontier(place.settings.database_address("frontier"))
-    assert frontier.known([PAGE]) == 1
-    frontier.close()
+    assert not list(place.settings.paths.home.rglob("*.db"))
     shown = yeoron(place.file, "database", "check", "--json")
     assert set(json.loads(shown.stdout)) == {"airflow", "mlflow", "frontier"}
     assert shown.stdout.count("postgresql") == 3
-    with airflow(place) as api:
-        assert api.get("/variables/k")["value"] == "값"
-    (run,) = connect(place.settings.tracking_address).search_runs(["0"])
-    assert run.data.metrics == {"loss": 0.25}
 
 
 def test_a_lost_database_ends_nothing(place: Place) -> None:

@@ -21,8 +21,8 @@ def collecting() -> Iterator[Collecting]:
     each = Collecting()
     each.begin()
     yield each
+    # What is frozen stays so: each search after this would look through all that was imported.
     gc.enable()
-    gc.unfreeze()
 
 
 def cycle() -> weakref.ref[Node]:

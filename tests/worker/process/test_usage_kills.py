@@ -70,7 +70,7 @@ def undisturbed(base: str, tmp_path_factory: pytest.TempPathFactory) -> Snapshot
 
 @pytest.mark.parametrize(
     "troubles",
-    [("node",), ("process", "server"), ("stop", "server", "node")],
+    [("process", "server"), ("stop", "server", "node")],
     ids="-".join,
 )
 def test_the_use_of_words_is_that_of_an_undisturbed_run(
