@@ -273,6 +273,25 @@ class TokenBlock:
             raise InputError(f"not a token block: {error}.") from error
 
 
+@dataclass(frozen=True)
+class EncodedBlock:
+    """A token block as the process that made it wrote it; whoever hands it on does not read it.
+
+    buffer    what `TokenBlock.to_buffer` wrote
+    n_tokens  of the block
+    """
+
+    buffer: bytes
+    n_tokens: int
+
+    def to_buffer(self) -> bytes:
+        return self.buffer
+
+    def decoded(self) -> TokenBlock:
+        """See `TokenBlock.from_buffer`."""
+        return TokenBlock.from_buffer(self.buffer)
+
+
 _ARRAYS: tuple[str, ...] = ("codes", "sentences", "documents", "published", "available", "fetched")
 _ARRAYS += ("priority", "voices", "contents", "inline", "passed")
 

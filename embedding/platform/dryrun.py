@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import TokenBlock
+from embedding.kernel.records import EncodedBlock, TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
 from embedding.worker.crawling.crawling import CrawlProcess
@@ -49,8 +49,13 @@ class CountingSink:
         self._most = most
         self._keys: deque[str] = deque()
 
-    def put(self, block: TokenBlock, timeout: float | None = None) -> None:  # noqa: ARG002
+    def put(
+        self,
+        block: TokenBlock | EncodedBlock,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> None:
         """Count a block; its documents are acknowledged at once."""
+        block = block.decoded() if isinstance(block, EncodedBlock) else block
         count = self.counts.setdefault(block.source, Count())
         count.documents += block.n_documents
         count.tokens += block.n_tokens

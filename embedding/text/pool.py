@@ -18,7 +18,7 @@ import psutil
 from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool, Reply
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.leftout import LeftOut
-from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.records import Document, EncodedBlock, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.pool_worker import NONE, PROGRESS, encode
 
@@ -80,11 +80,17 @@ class TextPool(ChildPool):
 
     async def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
         """See `TextPipeline.block`; raises ConfigError and PlatformError as `prepare` does."""
+        return (await self.encoded(documents, available)).decoded()
+
+    async def encoded(
+        self, documents: Sequence[Document], available: Sequence[float], life: str = ""
+    ) -> EncodedBlock:
+        """The block as its process wrote it, marked with `life` (see `TokenBlock`)."""
         asked = list(documents)
         met: Counter[int] = Counter()
         while True:
-            made = await self._try(asked, available, _FIRST_TRY)
-            if isinstance(made, TokenBlock):
+            made = await self._try(encode(asked, available, life), _FIRST_TRY)
+            if isinstance(made, EncodedBlock):
                 return made
             which = f"{len(asked)} texts" if made.number == NONE else asked[made.number].url
             log.warning("%s: preparing it failed, it is tried again: %s", which, made.reason)
@@ -110,8 +116,8 @@ class TextPool(ChildPool):
         """Why a document cannot be prepared alone in a fresh process either; None: it can."""
         why = None
         for _ in range(2):
-            made = await self._try([document], [0.0], 1.0)
-            if isinstance(made, TokenBlock):
+            made = await self._try(encode([document], [0.0]), 1.0)
+            if isinstance(made, EncodedBlock):
                 return None
             if made.reason == why or made.reason.startswith(_SLOW):
                 return made.reason
@@ -122,23 +128,20 @@ class TextPool(ChildPool):
         self.left_out.add(key, reason)
         log.error("%s: its text is left out: %s", key, reason)
 
-    async def _try(
-        self, documents: Sequence[Document], available: Sequence[float], part: float
-    ) -> TokenBlock | _Failure:
+    async def _try(self, request: dict[str, Any], part: float) -> EncodedBlock | _Failure:
         """One attempt, with a part of the time that each document may take."""
         seconds = part * self._limit
         async with self._borrowed() as child:
             (progress,) = child.files
             try:
                 os.pwrite(progress, PROGRESS.pack(NONE), 0)
-                asked = {**encode(documents, available), "seconds": seconds}
-                header, body = await self._answer(child, asked)
+                header, body = await self._answer(child, {**request, "seconds": seconds})
                 if "defect" in header:
                     await self._end(child)
                     return _Failure(NONE, f"preparing it raised {header['defect']}")
                 for key, reason in header["left_out"].items():
                     self._leave_out(key, reason)
-                return TokenBlock.from_buffer(body)
+                return EncodedBlock(body, int(header["tokens"]))
             except _BROKEN as error:
                 number = PROGRESS.unpack(os.pread(progress, PROGRESS.size, 0))[0]
                 reason = await _how_it_ended(child, seconds, error)

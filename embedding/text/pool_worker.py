@@ -11,6 +11,7 @@ import signal
 import struct
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -31,9 +32,12 @@ FULL = 500
 """Blocks between two looks of the garbage collector at everything."""
 
 
-def encode(documents: Sequence[Document], available: Sequence[float]) -> dict[str, Any]:
-    """What the process is asked; see `TextPipeline.block`."""
-    return {"documents": list(map(vars, documents)), "available": list(available)}
+def encode(
+    documents: Sequence[Document], available: Sequence[float], life: str = ""
+) -> dict[str, Any]:
+    """What the process is asked; see `TextPipeline.block`, and `TokenBlock` for `life`."""
+    rows = list(map(vars, documents))
+    return {"documents": rows, "available": list(available), "life": life}
 
 
 def decode(request: dict[str, Any]) -> tuple[list[Document], list[float]]:
@@ -99,8 +103,10 @@ class Preparing:
             block = self._pipeline.block(*decode(request), before=self._before)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             self._collecting.between()
+            if request["life"]:
+                block = replace(block, life=request["life"])
             state = {**self._state(self._pipeline), "left_out": self._pipeline.left_out}
-            return state, block.to_buffer().to_pybytes()
+            return {**state, "tokens": block.n_tokens}, block.to_buffer().to_pybytes()
         except ConfigError as error:
             return {"refused": str(error)}, b""
         except MemoryError:

@@ -72,6 +72,14 @@ async def test_blocks_are_those_of_the_pipeline(pool: TextPool) -> None:
     assert report["masked"] == {"phone": 8}
 
 
+async def test_a_block_is_marked_and_handed_on_as_it_was_written(pool: TextPool) -> None:
+    found = await pool.encoded(documents(2), [5.0] * 2, "dead")
+    theirs = TextPipeline(WORDS).block(documents(2), [5.0] * 2)
+    assert found.to_buffer() is found.buffer
+    assert found.buffer == replace(theirs, life="dead").to_buffer().to_pybytes()
+    assert found.n_tokens == theirs.n_tokens
+
+
 async def test_several_batches_at_once_and_counters_of_all_processes(pool: TextPool) -> None:
     found = await asyncio.gather(*(pool.block(documents(3), [0.0] * 3) for _ in range(6)))
     assert [block.n_documents for block in found] == [3] * 6

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from embedding.kernel.clock import EventClock
-from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.records import Document, EncodedBlock, TokenBlock
 from embedding.kernel.tracing import Traces
 from embedding.stream.faults import QueueFull
-from embedding.stream.replay import ranking
+from embedding.stream.replay import Ranking, ranking
 from embedding.text.pool import TextPool
 from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.spec import NodeSpec
@@ -36,10 +36,11 @@ class Stages:
         self._fetched: deque[float] = deque(maxlen=_LATEST)
         self._queued: deque[float] = deque(maxlen=_LATEST)
 
-    def queued(self, block: TokenBlock, now: float) -> None:
-        """A block was put into the queue at `now` (Unix seconds)."""
-        self._fetched.extend(np.maximum(block.fetched - block.available, 0.0).tolist())
-        self._queued.extend(np.maximum(now - block.fetched, 0.0).tolist())
+    def queued(self, available: Sequence[float], fetched: Sequence[float], now: float) -> None:
+        """Documents were put into the queue at `now` (Unix seconds)."""
+        for first, then in zip(available, fetched, strict=True):
+            self._fetched.append(max(then - first, 0.0))
+            self._queued.append(max(now - then, 0.0))
 
     def report(self) -> dict[str, dict[str, float]]:
         """JSON-safe: median and 95 % of each stage, in seconds; nothing before the first block."""
@@ -109,7 +110,7 @@ class InFlightDocuments:
 class BlockSink(Protocol):
     """Where token blocks go: the queue of a node, or whatever a dry run counts with."""
 
-    def put(self, block: TokenBlock, timeout: float | None = None) -> None:
+    def put(self, block: TokenBlock | EncodedBlock, timeout: float | None = None) -> None:
         """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
 
     def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
@@ -243,30 +244,36 @@ class TextBatches:
             clock = self._clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
             began = time.time()
-            block = await self.text.block(documents, available)
-            prepared = time.time()
             source, life = key
+            block = await self.text.encoded(documents, available, life)
+            prepared = time.time()
+            keys = tuple(document.url for document in documents)
             if life:
-                await self._put(replace(block, life=life))
-                await self._rereading.put(block.keys)
+                await self._put(block)
+                await self._rereading.put(keys)
                 return
             self._in_flight.read(source, block.n_tokens)
-            if self._ranking is not None:
-                block = replace(block, priority=self._ranking.priorities(block))
-            await self._put(block)
+            await self._put(block if self._ranking is None else _ranked(block, self._ranking))
             queued = time.time()
-            self._stages.queued(block, queued)
-            for name, first, fetched in zip(block.keys, available, block.fetched, strict=True):
-                self._traces.document("fetch", (name,), first, float(fetched))
-            self._traces.document("prepare", block.keys, began, prepared)
-            self._traces.document("queue", block.keys, prepared, queued)
+            fetched = [document.fetched_at.timestamp() for document in documents]
+            self._stages.queued(available, fetched, queued)
+            for name, first, then in zip(keys, available, fetched, strict=True):
+                self._traces.document("fetch", (name,), first, then)
+            self._traces.document("prepare", keys, began, prepared)
+            self._traces.document("queue", keys, prepared, queued)
         finally:
             self._free.release()
 
-    async def _put(self, block: TokenBlock) -> None:
+    async def _put(self, block: TokenBlock | EncodedBlock) -> None:
         while not self._stop.is_set():
             try:
                 await asyncio.to_thread(self._queue.put, block, _PUT_SECONDS)
                 return
             except QueueFull:
                 self.full_waits += 1
+
+
+def _ranked(block: EncodedBlock, ranking: Ranking) -> TokenBlock:
+    """With the priorities of its documents."""
+    read = block.decoded()
+    return replace(read, priority=ranking.priorities(read))
