@@ -51,15 +51,13 @@ def subsample(tokens: Any, sentences: Any, keep: Any, seed: int, words: Any, end
     ends[0] = 0
     for s in range(len(sentences) - 1):
         for at in range(sentences[s], sentences[s + 1]):
+            # Without a branch on what chance decides, which no processor foresees.
             word = tokens[at]
-            if word < 0:
-                continue
-            if len(keep) > 0 and keep[word] < 1.0:
-                state = next_state(state)
-                if np.float32(state >> np.uint64(40)) >= keep[word] * np.float32(16777216.0):
-                    continue
+            chance = keep[max(word, 0)] if len(keep) > 0 else np.float32(1.0)
+            state = next_state(state) if word >= 0 and chance < 1.0 else state
+            stays = np.float32(state >> np.uint64(40)) < chance * np.float32(16777216.0)
             words[kept] = word
-            kept += 1
+            kept += np.int64(stays and word >= 0)
         ends[s + 1] = kept
     return kept
 

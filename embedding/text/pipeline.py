@@ -321,7 +321,6 @@ class TextPipeline:
         documents: Sequence[Document],
         available: Sequence[float],
         *,
-        priority: Sequence[float] | None = None,
         before: Callable[[int, int], None] = lambda *_: None,
     ) -> TokenBlock:
         """One block of the documents of one source.
@@ -364,7 +363,6 @@ class TextPipeline:
             available=available,
             fetched=[document.fetched_at.timestamp() for document in documents],
             keys=keys,
-            priority=priority,
             tokenizer_digest=self.digest,
         )
         inline = np.array([document.inline for document in documents], dtype=np.int8)
