@@ -287,11 +287,8 @@ class EncodedBlock:
     def to_buffer(self) -> bytes:
         return self.buffer
 
-    def decoded(self) -> TokenBlock:
-        """See `TokenBlock.from_buffer`."""
-        return TokenBlock.from_buffer(self.buffer)
 
-
+BlockLike = TokenBlock | EncodedBlock
 _ARRAYS: tuple[str, ...] = ("codes", "sentences", "documents", "published", "available", "fetched")
 _ARRAYS += ("priority", "voices", "contents", "inline", "passed")
 
@@ -405,16 +402,8 @@ class SnapshotRef:
         return self.id.rpartition("-")[0]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "uri": self.uri,
-            "window_start": self.window_start.isoformat(),
-            "window_end": self.window_end.isoformat(),
-            "words": self.words,
-            "parent": self.parent,
-            "revision": self.revision,
-            "lacks": list(self.lacks),
-        }
+        times = {name: getattr(self, name).isoformat() for name in ("window_start", "window_end")}
+        return {**vars(self), **times, "lacks": list(self.lacks)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SnapshotRef:

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import EncodedBlock, TokenBlock
+from embedding.kernel.records import BlockLike, TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
 from embedding.worker.crawling.crawling import CrawlProcess
@@ -49,13 +49,9 @@ class CountingSink:
         self._most = most
         self._keys: deque[str] = deque()
 
-    def put(
-        self,
-        block: TokenBlock | EncodedBlock,
-        timeout: float | None = None,  # noqa: ARG002
-    ) -> None:
+    def put(self, block: BlockLike, timeout: float | None = None) -> None:  # noqa: ARG002
         """Count a block; its documents are acknowledged at once."""
-        block = block.decoded() if isinstance(block, EncodedBlock) else block
+        block = TokenBlock.from_buffer(block.to_buffer())
         count = self.counts.setdefault(block.source, Count())
         count.documents += block.n_documents
         count.tokens += block.n_tokens

@@ -25,7 +25,7 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
-from embedding.kernel.records import EncodedBlock, TokenBlock
+from embedding.kernel.records import BlockLike, TokenBlock
 from embedding.stream import frames
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull
 from embedding.stream.frames import FrameKind
@@ -265,7 +265,7 @@ class BlockQueue:
         self._start()
         return self._sender.depth if self.sending else self._receiver.depth
 
-    def put(self, block: TokenBlock | EncodedBlock, timeout: float | None = None) -> None:
+    def put(self, block: BlockLike, timeout: float | None = None) -> None:
         """Send a block; waits for room (back-pressure), without limit when `timeout` is None.
 
         Raises QueueFull (not sent), QueueClosed, or PeerLost.

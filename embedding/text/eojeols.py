@@ -35,10 +35,6 @@ class EojeolReading:
     pieces: Analysis
     ending: str
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        return tuple(piece.word for piece in self.pieces)
-
 
 @dataclass(slots=True)
 class _Slot:

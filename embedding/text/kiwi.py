@@ -356,18 +356,16 @@ class Readings:
         self._folds = folds
         self.composed = 0
 
-    @property
-    def hit_rate(self) -> float:
-        """Share of eojeols that were read without an analysis."""
-        read = self._cache.hits + self.composed
-        return read / max(1, self._cache.hits + self._cache.misses)
-
-    def figures(self) -> dict[str, int]:
-        """Eojeols held, those that had to go for others, and the bytes of everything held."""
-        memory = self._cache.memory + self._composer.memory
+    def figures(self) -> dict[str, float]:
+        """Words found in the stream that are in the dictionary now, the share of eojeols read
+        without an analysis, those held, those that had to go for others, and bytes of all held."""
+        cache, memory = self._cache, self._cache.memory + self._composer.memory
+        known = (cache.hits + self.composed) / max(1, cache.hits + cache.misses)
         return {
-            "cached_words": len(self._cache),
-            "forgotten_words": self._cache.forgotten,
+            "new_words": len(self.found),
+            "known_share": round(known, 4),
+            "cached_words": len(cache),
+            "forgotten_words": cache.forgotten,
             "cache_bytes": memory + (self._finder.memory if self._finder is not None else 0),
         }
 
@@ -527,13 +525,8 @@ class KiwiTokenizer:
             give_back()
 
     def figures(self) -> dict[str, float]:
-        """Words found in the stream that are in the dictionary now, the share of eojeols that Kiwi
-        did not have to analyse, and see `Readings.figures`; without a cache nothing."""
-        readings = self._readings
-        if readings is None:
-            return {}
-        found, known = len(readings.found), round(readings.hit_rate, 4)
-        return {"new_words": found, "known_share": known, **readings.figures()}
+        """See `Readings.figures`; without a cache nothing."""
+        return {} if self._readings is None else self._readings.figures()
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         return [passage.words for passage in self.passages(sentences)]

@@ -90,10 +90,6 @@ class Phrases:
         """Bytes held, by reckoning."""
         return _CANDIDATE * len(self._candidates) + _NOUN * len(self._nouns)
 
-    @property
-    def candidates(self) -> int:
-        return len(self._candidates)
-
     def read(
         self, documents: Sequence[Sequence[Passage]], voices: IntArray, published: Sequence[float]
     ) -> tuple[list[list[list[str]]], tuple[Phrase, ...]]:

@@ -169,10 +169,6 @@ class Boilerplate:
         self.left_out = 0
         """Sentences left out so far."""
 
-    @property
-    def sentences(self) -> int:
-        return len(self._seen)
-
     def without(self, source: str, sentences: Sequence[str]) -> list[str]:
         """The sentences of a document of a source, in order, without what the site repeats."""
         place = self._sources.get(source)

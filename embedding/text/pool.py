@@ -80,7 +80,7 @@ class TextPool(ChildPool):
 
     async def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
         """See `TextPipeline.block`; raises ConfigError and PlatformError as `prepare` does."""
-        return (await self.encoded(documents, available)).decoded()
+        return TokenBlock.from_buffer((await self.encoded(documents, available)).buffer)
 
     async def encoded(
         self, documents: Sequence[Document], available: Sequence[float], life: str = ""

@@ -16,7 +16,7 @@ from embedding.text.morphemes import Piece
 def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...] | None:
     cache.get(eojeol, before)  # the second occurrence, which is checked
     found = cache.get(eojeol, before)
-    return None if found is None else found.words
+    return None if found is None else tuple(piece.word for piece in found.pieces)
 
 
 def read(ending: str, *words: str) -> EojeolReading:
@@ -112,7 +112,7 @@ def test_marks_and_figures_do_not_make_another_eojeol() -> None:
     readings.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
     _, found = readings.look_up(["4일간", "(12일간),"])  # the first is checked
     assert found is not None
-    assert found.words == ("일간",)
+    assert [piece.word for piece in found.pieces] == ["일간"]
     strict = Readings(TextConfig(keep_tags=("NNG", "SN")))
     strict.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
     assert strict.look_up(["12일간", "12일간"]) == [None, None]

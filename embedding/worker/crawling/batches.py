@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from embedding.kernel.clock import EventClock
-from embedding.kernel.records import Document, EncodedBlock, TokenBlock
+from embedding.kernel.records import BlockLike, Document, TokenBlock
 from embedding.kernel.tracing import Traces
 from embedding.stream.faults import QueueFull
-from embedding.stream.replay import Ranking, ranking
+from embedding.stream.replay import ranking
 from embedding.text.pool import TextPool
 from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.spec import NodeSpec
@@ -110,7 +110,7 @@ class InFlightDocuments:
 class BlockSink(Protocol):
     """Where token blocks go: the queue of a node, or whatever a dry run counts with."""
 
-    def put(self, block: TokenBlock | EncodedBlock, timeout: float | None = None) -> None:
+    def put(self, block: BlockLike, timeout: float | None = None) -> None:
         """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
 
     def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
@@ -245,7 +245,7 @@ class TextBatches:
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
             began = time.time()
             source, life = key
-            block = await self.text.encoded(documents, available, life)
+            block: BlockLike = await self.text.encoded(documents, available, life)
             prepared = time.time()
             keys = tuple(document.url for document in documents)
             if life:
@@ -253,7 +253,10 @@ class TextBatches:
                 await self._rereading.put(keys)
                 return
             self._in_flight.read(source, block.n_tokens)
-            await self._put(block if self._ranking is None else _ranked(block, self._ranking))
+            if self._ranking is not None:
+                read = TokenBlock.from_buffer(block.to_buffer())
+                block = replace(read, priority=self._ranking.priorities(read))
+            await self._put(block)
             queued = time.time()
             fetched = [document.fetched_at.timestamp() for document in documents]
             self._stages.queued(available, fetched, queued)
@@ -264,16 +267,10 @@ class TextBatches:
         finally:
             self._free.release()
 
-    async def _put(self, block: TokenBlock | EncodedBlock) -> None:
+    async def _put(self, block: BlockLike) -> None:
         while not self._stop.is_set():
             try:
                 await asyncio.to_thread(self._queue.put, block, _PUT_SECONDS)
                 return
             except QueueFull:
                 self.full_waits += 1
-
-
-def _ranked(block: EncodedBlock, ranking: Ranking) -> TokenBlock:
-    """With the priorities of its documents."""
-    read = block.decoded()
-    return replace(read, priority=ranking.priorities(read))

@@ -222,7 +222,7 @@ class GradientProcess:
                 self._read(window, sum(block.n_tokens for block in blocks))
                 self._traces.taken((key for block in blocks for key in block.keys), window)
                 yield blocks
-            elif (close := self._closing()) is not None:
+            elif (close := self.closings.due(self.rehearsals.unconverged)) is not None:
                 self._idle = False
                 yield self.closings.give(close)
             elif (order := self._ordered()) is not None:
@@ -258,10 +258,6 @@ class GradientProcess:
         self._report()
         if self.learner.usage is not None and self.rehearsals.window is not None:
             yield Close(self.rehearsals.window)
-
-    def _closing(self) -> Close | None:
-        """The window of a stream to read once more: complete, as the server says, and converged."""
-        return self.closings.due(self.rehearsals.unconverged)
 
     def _inherits(self, ask: Ask) -> list[Inherited] | None:
         """Text of dead processes in the sources that this node reads now; None while some of it is
@@ -303,7 +299,7 @@ class GradientProcess:
 
     def _until_rehearsal(self) -> float:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
-        if self._closing() is not None:
+        if self.closings.due(self.rehearsals.unconverged) is not None:
             return 0.0
         return math.inf if self.learner.turn.pace.batch_tokens else self.rehearsals.wait_s()
 
