@@ -57,7 +57,7 @@ def subsample(tokens: Any, sentences: Any, keep: Any, seed: int, words: Any, end
             state = next_state(state) if word >= 0 and chance < 1.0 else state
             stays = np.float32(state >> np.uint64(40)) < chance * np.float32(16777216.0)
             words[kept] = word
-            kept += np.int64(stays and word >= 0)
+            kept += 1 if stays and word >= 0 else 0
         ends[s + 1] = kept
     return kept
 
