@@ -29,6 +29,8 @@ from yeoron_lab.columns.minibatches import (
 from yeoron_lab.columns.path import ColumnsOnShards
 from yeoron_lab.columns.shard import moved
 
+pytestmark = pytest.mark.laboratory
+
 DIM, SEED, WORDS = 10, 3, 30
 WORD_LIST = [f"말{i}" for i in range(WORDS)]
 SGNS = ModelConfig(dim=DIM, window=3, negative=4, span=16)

@@ -261,6 +261,7 @@ for model in ("sgns", "cbow"):
 """
 
 
+@pytest.mark.laboratory
 def test_it_compiles_for_an_h100_without_one() -> None:
     gpu_kernel()
     from triton import knobs

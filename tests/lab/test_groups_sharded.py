@@ -20,7 +20,7 @@ from waiting import until
 from yeoron_lab.ports import lasting_port
 from yeoron_lab.shards.client.stream import ShardStream
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.laboratory, pytest.mark.timeout(600)]
 WORDS = [f"말{i}" for i in range(40)]
 
 
@@ -76,7 +76,6 @@ def test_each_group_has_what_the_nodes_of_all_have_pushed(connect, of_leader, of
         assert pulled.rows[Table.OUT].tobytes() == read(leader, words).tobytes()
 
 
-@pytest.mark.laboratory
 def test_a_shard_of_a_group_is_killed_and_each_push_is_in_once(leader, connect) -> None:
     with following(leader, "b", shards=2, every_s=0.3) as b:
         here, there = connect(leader, "n0"), connect(b, "n1")
@@ -98,7 +97,6 @@ def test_a_shard_of_a_group_is_killed_and_each_push_is_in_once(leader, connect) 
         assert b.status()["following"]["state"] == "up"
 
 
-@pytest.mark.laboratory
 def test_a_shard_of_the_leader_is_killed_and_each_push_is_in_once(tmp_path, connect) -> None:
     given = {"state_dir": tmp_path / "state", "checkpoint_every_s": 0.5, "half_life_tokens": None}
     config = ServerConfig(min_count=1, shards=2, **given)
@@ -120,7 +118,6 @@ def test_a_shard_of_the_leader_is_killed_and_each_push_is_in_once(tmp_path, conn
         assert set(read(leader, ids)[:, 0].tolist()) == {90.0}
 
 
-@pytest.mark.laboratory
 def test_the_leader_with_its_shards_comes_back_from_its_checkpoint(tmp_path, connect) -> None:
     given = {"state_dir": tmp_path / "state", "half_life_tokens": None, "shards": 2}
     config = ServerConfig(min_count=1, checkpoint_every_s=3600, **given)
@@ -143,7 +140,6 @@ def test_the_leader_with_its_shards_comes_back_from_its_checkpoint(tmp_path, con
             assert set(read(leader, ids)[:, 0].tolist()) == {3.0}
 
 
-@pytest.mark.laboratory
 def test_words_come_and_go_on_all_shards(connect) -> None:
     given = {"max_words": 60, "half_life_tokens": None, "shards": 2}
     with (
@@ -220,7 +216,6 @@ def test_words_that_come_between_the_answers_of_primary_and_shards(leader, conne
         assert same(leader, b, ints(0))
 
 
-@pytest.mark.laboratory
 def test_an_entry_that_is_sent_again_reaches_the_shards_before_the_primary(
     tmp_path, connect, monkeypatch
 ) -> None:

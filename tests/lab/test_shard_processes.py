@@ -25,6 +25,8 @@ from embedding.worker.process.making import connect
 from waiting import until
 from yeoron_lab.shards.sharding import Fleet, shard_specs
 
+pytestmark = pytest.mark.laboratory
+
 CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2).model_copy(
     update={"max_unconfirmed": 64}
 )
@@ -104,9 +106,7 @@ ROOTS = (str(ROOT), str(ROOT / "neighbours"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.laboratory)]
-)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_no_shard_outlives_its_primary(how):
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE],

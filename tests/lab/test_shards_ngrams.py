@@ -29,6 +29,8 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.making import connect as greet
 from waiting import until
 
+pytestmark = pytest.mark.laboratory
+
 DIM, BUCKETS, SEED = 4, 301, 3
 DAY = Window(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC))
 MARCH_1 = int(DAY.start.timestamp())
@@ -276,7 +278,6 @@ def test_status_counts_the_rows_of_n_grams(connect):
         assert held >= 4 * (DIM + 1) * 151
 
 
-@pytest.mark.laboratory
 @pytest.mark.slow
 def test_a_killed_shard_loses_nothing(tmp_path):
     """kill -9 of each shard in the middle of two nodes' training: each push counts exactly once."""

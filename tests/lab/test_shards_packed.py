@@ -25,6 +25,8 @@ from embedding.worker.process.making import connect as greet
 from waiting import until
 from yeoron_lab.columns.path import ColumnsOnShards
 
+pytestmark = pytest.mark.laboratory
+
 DIM, WORDS = 16, 40
 ASP = SyncConfig(policy="asp")
 NONE = np.array([], dtype=np.int64)
@@ -186,7 +188,6 @@ def test_no_sums_of_contexts_are_asked_of_nodes_that_have_no_rows(connect):
         assert connect(server).client.welcome.usage
 
 
-@pytest.mark.laboratory
 @pytest.mark.slow
 def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path):
     """kill -9 of both shards while a node packs and keeps rows: it still has all it learnt."""

@@ -24,7 +24,7 @@ from yeoron_lab.aggregating.relay import AggregatorLine
 from yeoron_lab.shards.log import Change, as_json, from_json
 
 DIM, WORDS = 4, 10
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.laboratory, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(params=["asp", "bsp"])

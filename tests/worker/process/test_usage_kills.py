@@ -68,38 +68,28 @@ def undisturbed(base: str, tmp_path_factory: pytest.TempPathFactory) -> Snapshot
         return snapshot_of(found)
 
 
-@pytest.mark.parametrize(
-    "troubles",
-    [("process", "server"), ("stop", "server", "node")],
-    ids="-".join,
-)
 def test_the_use_of_words_is_that_of_an_undisturbed_run(
-    base: str, tmp_path: Path, undisturbed: Snapshot, troubles: tuple[str, ...]
+    base: str, tmp_path: Path, undisturbed: Snapshot
 ) -> None:
+    """Stopped, and then killed: a process, the server, the whole node."""
     with (
         crawling_at(base, tmp_path, READER, window=WindowUnit.MONTH) as found,
         ThreadPoolExecutor(1) as pool,
     ):
         learnt(found)
-        if "stop" in troubles:
-            for each in found.processes("n0"):
-                each.send_signal(signal.SIGSTOP)
+        for each in found.processes("n0"):
+            each.send_signal(signal.SIGSTOP)
         cut = pool.submit(snapshot_of, found)
-        if "stop" in troubles:
-            found.until(lambda: bool(found.client.status()["waits"]), "it says for whom it waits")
-            time.sleep(2)
-            assert not cut.done()
-            for each in found.processes("n0"):
-                each.send_signal(signal.SIGCONT)
-        for trouble in troubles:
-            if trouble == "process":
-                found.kill_one("n0", random.Random(3))
-            if trouble == "server":
-                found.kill_server()
-                found.serve()
-            if trouble == "node":
-                found.kill("n0")
-                found.start("n0")
+        found.until(lambda: bool(found.client.status()["waits"]), "it says for whom it waits")
+        time.sleep(2)
+        assert not cut.done()
+        for each in found.processes("n0"):
+            each.send_signal(signal.SIGCONT)
+        found.kill_one("n0", random.Random(3))
+        found.kill_server()
+        found.serve()
+        found.kill("n0")
+        found.start("n0")
         now, before = cut.result(600), undisturbed
         assert now.manifest.documents == before.manifest.documents
         assert now.manifest.missing == ()
