@@ -23,6 +23,13 @@ OWN = ROOT / "tests" / "architecture" / "test_seams.py"
 _DOTTED = re.compile(r"embedding(?:\.\w+)+")
 
 
+@cache
+def modules() -> set[str]:
+    """Dotted names of all modules and packages of `embedding`."""
+    files = (path.relative_to(ROOT).with_suffix("") for path in ROOT.glob("embedding/**/*.py"))
+    return {".".join(file.parts).removesuffix(".__init__") for file in files}
+
+
 def seams() -> list[re.Pattern[str]]:
     """Modules and names that tests may import; a `*` stands for one part of a dotted name."""
     lines = (line.partition("#")[0].strip() for line in LIST.read_text("utf-8").splitlines())
@@ -30,7 +37,10 @@ def seams() -> list[re.Pattern[str]]:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Dotted names of `embedding` in a file: imported, or patched by a text that names them."""
+    """Dotted names of `embedding` in a file: imported, or patched by a text that names them.
+
+    A text that names a module is none: it says which modules there are.
+    """
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -40,8 +50,8 @@ def imported(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.Import):
             names = [each.name for each in node.names]
             found |= {name for name in names if name.partition(".")[0] == "embedding"}
-        elif isinstance(node, ast.Constant) and _DOTTED.fullmatch(str(node.value)):
-            found.add(str(node.value))
+        elif isinstance(node, ast.Constant) and _DOTTED.fullmatch(text := str(node.value)):
+            found |= {text} - modules()
     return found
 
 
