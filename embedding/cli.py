@@ -78,7 +78,10 @@ app = typer.Typer(
 GC_THRESHOLD = 250_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
-_REMOVED = {"--trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU"}
+_REMOVED = {
+    "--trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU",
+    "--directions": "leave it out: 16 principal directions of a message's rows are sent",
+}
 """Options that are gone → what to write instead."""
 
 for _group in (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -584,19 +584,36 @@ def load_settings(path: Path | None = None) -> Settings:
         toml: ClassVar[Path | None] = file
 
     try:
-        return Located()
+        settings = Located()
     except ValidationError as error:
         where = f"settings ({file} and environment YEORON_*)" if file else "environment YEORON_*"
         raise ConfigError(explain(error, where, Settings)) from error
     except SettingsError as error:
         # A whole section given as one variable that is not JSON.
         raise ConfigError(f"environment YEORON_*: {error}; JSON is expected.") from error
+    _refuse_internal(Settings, _given(file).values)
+    return settings
 
 
 def given_settings(path: Path | None = None) -> GivenSettings:
     """What was set and where; raises ConfigError for what `load_settings` refuses."""
     load_settings(path)
-    file = _settings_file(path)
+    return _given(_settings_file(path))
+
+
+def _refuse_internal(model: type[BaseModel], given: Mapping[str, Any], path: str = "") -> None:
+    """Raises ConfigError for a field that programs set and people do not."""
+    for name, value in given.items():
+        if issubclass(model, Config) and name in model.INTERNAL:
+            raise ConfigError(
+                f"settings: {path}{name} is no setting; leave it out: Yeoron chooses it itself."
+            )
+        kind = model.model_fields[name].annotation
+        if isinstance(value, Mapping) and isinstance(kind, type) and issubclass(kind, BaseModel):
+            _refuse_internal(kind, value, f"{path}{name}.")
+
+
+def _given(file: Path | None) -> GivenSettings:
     environment: dict[str, dict[str, Any]] = EnvSettingsSource(Settings)()
     values = {} if file is None else read_toml(file)
     merged = {

@@ -134,7 +134,7 @@ def rows_of(model: type[BaseModel]) -> list[tuple[str, ...]]:
     return [
         (f"`{name}`", cell(kind_of(field)), cell(default_of(field)), cell(means.get(name, "")))
         for name, field in model.model_fields.items()
-        if section(field) is None
+        if section(field) is None and name not in getattr(model, "INTERNAL", ())
     ]
 
 

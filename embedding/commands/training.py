@@ -120,7 +120,6 @@ _ALL = {
     "compression": SettingOption(str, "exchange.compression"),
     "threshold": SettingOption(float, "exchange.threshold"),
     "relative_threshold": SettingOption(float, "exchange.relative_threshold"),
-    "directions": SettingOption(int, "exchange.directions"),
     "top_share": SettingOption(float, "exchange.top_share"),
     "cache_mb": SettingOption(int, about=_CACHE, least=0),
 }

@@ -15,6 +15,10 @@ from embedding.kernel.config import Config, Secret
 class CrawlConfig(Config):
     """How to fetch: politeness, limits, extraction, duplicates, frontier."""
 
+    INTERNAL: ClassVar = frozenset(
+        ("concurrency", "render_contexts", "browser_memory_mb", "dedupe_min_chars", "near_window")
+    )
+
     REMOVED: ClassVar[Mapping[str, str]] = {
         "max_redirects": "leave it out: five redirects are followed",
         "robots_ttl": "leave it out: a robots.txt is believed for a day",

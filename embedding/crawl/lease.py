@@ -174,6 +174,8 @@ _MEMORY = 600.0
 class LeaseConfig(Config):
     """Which node reads which source."""
 
+    INTERNAL: ClassVar = frozenset(("allocate_every",))
+
     seconds: float = Field(30.0, ge=1, le=3600)
     """A node that has not been heard of for so long loses its sources to the others."""
     allocate_every: float = Field(60.0, gt=0)

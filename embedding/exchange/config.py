@@ -29,6 +29,8 @@ _Compression = Annotated[str, AfterValidator(COMPRESSIONS.check)]
 class ExchangeConfig(Config):
     """Client side of the exchange between a node and the parameter server."""
 
+    INTERNAL: ClassVar = frozenset(("max_backoff_s", "directions", "max_message_bytes"))
+
     location: Location | None = None
     """Where nodes reach the server: grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS. None takes
     the address that the server's settings name, which serves nodes on the same machine."""

@@ -59,6 +59,9 @@ class Config(BaseModel):
     REMOVED: ClassVar[Mapping[str, str]] = {}
     """Settings of the version before that are gone → what to write now. They are refused so."""
 
+    INTERNAL: ClassVar[frozenset[str]] = frozenset()
+    """Fields that programs set and people do not: no file and no variable may name them."""
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_removed(cls, data: Any) -> Any:

@@ -35,6 +35,8 @@ Positive = Annotated[float, Field(gt=0)]
 class ModelConfig(Config):
     """The model, its hyper-parameters, and the optimiser that runs on a node."""
 
+    INTERNAL: ClassVar = frozenset(("span", "move", "noise_own", "shrink"))
+
     model: Annotated[str, AfterValidator(check_model)] = "sgns"
     """sgns, cbow, fasttext, glove or sppmi, or one that another package adds
     (docs/extending.md)."""

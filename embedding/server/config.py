@@ -19,6 +19,8 @@ from embedding.kernel.zones import zone_of
 class GroupConfig(Config):
     """A server's place among server groups (docs/concepts/topologies.md)."""
 
+    INTERNAL: ClassVar = frozenset(("every_s", "rows"))
+
     leader: Location | None = None
     """Address of the leading group's server, whose replica this server is; None: it leads, or is
     alone. It is reached with this server's token_file and tls_ca."""
@@ -122,6 +124,18 @@ class SyncConfig(Config):
 
 class ServerConfig(Config):
     """One parameter server."""
+
+    INTERNAL: ClassVar = frozenset(
+        (
+            "in_step",
+            "config_digest",
+            "corpus_digest",
+            "initial_rows",
+            "shards_dir",
+            "usage_words",
+            "max_message_bytes",
+        )
+    )
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "mirror_bytes": "leave it out: the memory for rows of one node is 256 MiB",

@@ -19,6 +19,8 @@ REPLAYS: Registry[Any, NoTraits] = Registry(
 class StreamConfig(Config):
     """Queue between crawler and gradients, and the replay memory behind it."""
 
+    INTERNAL: ClassVar = frozenset(("queue_tokens",))
+
     REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("replay_anneal", "replay_mix"), "leave it out: replay has one value of it"
     )

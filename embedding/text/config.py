@@ -71,6 +71,8 @@ TokenizerName = Annotated[str, AfterValidator(check_tokenizer)]
 class TextConfig(Config):
     """How a document becomes words."""
 
+    INTERNAL: ClassVar = frozenset(("new_words_every",))
+
     tokenizer: TokenizerName = "auto"
     """auto: Kiwi morphemes for Korean and words by script for the rest; or one for everything:
     kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand), or

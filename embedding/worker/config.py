@@ -15,6 +15,8 @@ Weight = Annotated[float, Field(gt=0, le=100)]
 class NodeConfig(Config):
     """How a node fills its blocks and how much of the past it repeats."""
 
+    INTERNAL: ClassVar = frozenset(("report_seconds", "batch_documents", "batch_seconds"))
+
     REMOVED: ClassVar[Mapping[str, str]] = {
         "trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU",
     }

@@ -6,9 +6,9 @@ import itertools
 import json
 from pathlib import Path
 
-import pytest
-
+from embedding.commands.training import request_of
 from embedding.snapshots.store import SnapshotStore
+from embedding.training import train_corpus
 
 WORD, PARTS = "김밥맛", ("김밥", "맛")
 TAILS = ("", "이", "은", "을", "에", "의", "도", "만", "으로", "과", "까지", "보다")
@@ -17,7 +17,7 @@ OTHERS = ("학교", "대통령", "마스크", "국민")
 
 
 def test_a_word_found_in_a_file_is_read_as_one_and_told_with_its_parts(
-    yeoron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     lines = [
         {"date": f"2020-0{month}-03", "text": frame.format(noun + tail)}
@@ -26,13 +26,10 @@ def test_a_word_found_in_a_file_is_read_as_one_and_told_with_its_parts(
     ]
     corpus = tmp_path / "c.jsonl"
     corpus.write_text("".join(map("{}\n".format, map(json.dumps, lines))), encoding="utf-8")
-    monkeypatch.setenv("YEORON_TEXT__NEW_WORDS_EVERY", "100")
+    options = {"tokenizer": "kiwi", "dated": True, "window": ["month"], "dim": 8, "min_count": 1}
     # Small blocks: words are looked for between two.
-    done = yeoron(
-        *("train", corpus, "--tokenizer", "kiwi", "--dated", "--window", "month", "--dim", "8"),
-        *("--min-count", "1", "--block-tokens", "100", "--out", tmp_path / "store"),
-    )
-    assert done.code == 0, done.err
+    options |= {"block_tokens": 100, "out": tmp_path / "store"}
+    train_corpus(request_of(corpus, options, {"text": {"new_words_every": 100}}))
     store = SnapshotStore(str(tmp_path / "store"))
     first, last = (store.open(ref.id) for ref in store.list())
     assert WORD in last.words

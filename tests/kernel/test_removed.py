@@ -5,10 +5,11 @@ from typing import ClassVar
 import pytest
 
 from embedding.crawl.config import CrawlConfig
+from embedding.crawl.lease import LeaseConfig
 from embedding.kernel.config import Config, validate, without_removed
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.settings import Settings
+from embedding.settings import Settings, load_settings
 from embedding.training.request import TrainRequest
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import PageConfig
@@ -65,6 +66,21 @@ def test_an_unknown_setting_is_refused_with_what_to_do(given, sentence):
     with pytest.raises(ConfigError) as refused:
         validate(Settings, given, "yeoron.toml")
     assert str(refused.value).endswith(sentence)
+
+
+INTERNAL = [
+    (path, name)
+    for path, config in (("server", ServerConfig), ("crawl.leases", LeaseConfig))
+    for name in sorted(config.INTERNAL)
+]
+
+
+@pytest.mark.parametrize(("path", "name"), INTERNAL)
+def test_a_field_that_programs_set_is_refused_in_a_file(tmp_path, path, name):
+    file = tmp_path / "yeoron.toml"
+    file.write_text(f"[{path}]\n{name} = {LeaseConfig().model_dump().get(name, 70_000)}\n")
+    with pytest.raises(ConfigError, match=name):
+        load_settings(file)
 
 
 def test_a_training_begun_with_settings_that_are_gone_is_read_without_them():

@@ -125,7 +125,6 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
         for name in ("every", "batch_tokens", "iterations")
     },
     "server.shards_port": (_without_shards, "server.shards is 1"),
-    "server.shards_dir": (_without_shards, "server.shards is 1"),
     "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),
     "model.buckets": (lambda s: not s.model.traits.has_subwords, "the model has no n-grams"),
     "model.negative": (lambda s: not s.model.traits.draws_noise, "the model draws no noise"),
