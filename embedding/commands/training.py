@@ -41,19 +41,9 @@ NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
 
-_NEW_FOLDER = "New or empty folder for the snapshots. Without it nothing is kept."
-_STATE = "Folder of checkpoints. After an interruption the same command goes on from there."
 _SCHEDULE = (
     "How the learning rate moves: linear falls to the end; constant; window falls in each window "
     "from 1.5 to 0.5 times the rate (default with --dated)."
-)
-_VOCABULARY = (
-    "counted: count the words first; growing: a single pass (default: counted for plain text cut "
-    "at blanks, where it is quick; else growing)."
-)
-_REHEARSAL = (
-    "With --dated: most times that the first window's text is learnt again, as long as held-out "
-    "text is predicted better; later windows get fewer (default: 30; 0: none)."
 )
 _BLOCK = (
     "Tokens that a node learns between two pulls. With fewer it sees sooner what others learnt, "
@@ -74,8 +64,8 @@ _DEVICE = (
 FIRST_OPTIONS = ("out", "dated", "window", "tokenizer", "nodes", "state_dir")
 """The options that a first training needs, in the order in which its help shows them."""
 _ALL = {
-    "out": SettingOption(Path, "out", _NEW_FOLDER),
-    "state_dir": SettingOption(Path, "state_dir", _STATE),
+    "out": SettingOption(Path, "out"),
+    "state_dir": SettingOption(Path, "state_dir"),
     "checkpoint_every": SettingOption(float, "server.checkpoint_every_s"),
     "model": SettingOption(
         str, "model.model", "One of {models}; sppmi counts instead of training (default: sgns)."
@@ -88,11 +78,11 @@ _ALL = {
     "schedule": SettingOption(str, "model.schedule", _SCHEDULE),
     "seed": SettingOption(int, "model.seed"),
     "tokenizer": SettingOption(str, "text.tokenizer", "One of {tokenizers} (default: whitespace)."),
-    "vocabulary": SettingOption(str, "vocabulary", _VOCABULARY),
+    "vocabulary": SettingOption(str, "vocabulary"),
     "min_count": SettingOption(int, "server.min_count"),
     "max_words": SettingOption(int, "server.max_words"),
     "epochs": SettingOption(int, "epochs"),
-    "tokens": SettingOption(int, "tokens", "Stop after this many tokens."),
+    "tokens": SettingOption(int, "tokens"),
     "dated": SettingOption(
         bool,
         about="Learn a dated corpus in order of time, in one pass, and take a snapshot of each "
@@ -104,7 +94,7 @@ _ALL = {
     ),
     "sources": SettingOption(int, "sources"),
     "unit_lines": SettingOption(int, "unit_lines"),
-    "rehearsal_passes": SettingOption(float, "rehearsal_passes", _REHEARSAL),
+    "rehearsal_passes": SettingOption(float, "node.rehearsal_passes"),
     "nodes": SettingOption(int, "nodes"),
     "block_tokens": SettingOption(int, "node.block_tokens", _BLOCK),
     "shards": SettingOption(int, "server.shards"),

@@ -63,13 +63,6 @@ def check_options(request: TrainRequest) -> None:
     kept_rows(request.exchange)
     if request.dated is not None:
         _check_dated(request)
-    elif request.unit_lines > 1:
-        raise ConfigError(
-            f"unit_lines {request.unit_lines}: a corpus that is not dated has no windows to "
-            "compare; 1 is accepted."
-        )
-    if request.rehearsal_passes:
-        _check_rehearsal(request)
     tokenizer = request.text.tokenizer
     if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
@@ -92,21 +85,6 @@ def _check_dated(request: TrainRequest) -> None:
             f"{request.corpus}: plain text has no dates; a .jsonl file (or .jsonl.xz) with date "
             "and text on each line is accepted."
         )
-
-
-def _check_rehearsal(request: TrainRequest) -> None:
-    """Where nothing is rehearsed a budget for it would be a promise."""
-    model, kind, aggregators = request.model, request.topology.kind, request.topology.aggregators
-    learns_once = not (model.traits.weighs_sentences and model.traits.draws_noise)
-    sums, step = request.topology.traits.sums, "its nodes are in step by their sums"
-    refuse(
-        f"rehearsal_passes {request.rehearsal_passes:g}",
-        (request.dated is None, "a corpus that is not dated", "it has no windows", "0"),
-        (learns_once, f"model {model.model}", "it does not learn sentences again", "0"),
-        (request.server.split == "columns", "split columns", "the shards train", "0"),
-        (sums, f"topology {kind}", step, "0"),
-        (aggregators > 0, f"aggregators {aggregators}", "what they push is one sum", "0"),
-    )
 
 
 def _check_topology(request: TrainRequest) -> None:

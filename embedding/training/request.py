@@ -32,7 +32,7 @@ MOST_SOURCES = 32
 
 WITHOUT_SECTION = {
     "server": ("checkpoint_every_s", "device", "max_words", "min_count", "shards", "split"),
-    "node": ("block_tokens",),
+    "node": ("block_tokens", "rehearsal_passes"),
 }
 """Settings that a request also takes without their section, where they are not None."""
 
@@ -43,16 +43,16 @@ class TrainRequest(Config):
     corpus: Path
     """Text (one sentence a line) or dated JSONL, plain or .xz."""
     out: Path | None = None
-    """Folder of a new snapshot store; None keeps the snapshot only while the call runs."""
+    """New or empty folder for the snapshots. Without it nothing is kept."""
     state_dir: Path | None = None
-    """Folder of checkpoints: the same request goes on from it after an interruption; None keeps
-    none. It is removed when the training has ended well."""
+    """Folder of checkpoints. After an interruption the same training goes on from there; when it
+    has ended well the folder is removed."""
     nodes: int = Field(default=1, ge=1, le=256)
     """Nodes, each a reader and a gradient process."""
     epochs: int = Field(default=1, ge=1)
     """How often the corpus is read."""
     tokens: int | None = Field(default=None, ge=1)
-    """Tokens after which the training ends; None reads all."""
+    """Stop after this many tokens; otherwise all are read."""
     dated: WindowUnit | None = None
     """Cut a snapshot for each window of this unit, learning in time order in one pass."""
     sources: int = Field(default=MOST_SOURCES, ge=0, le=1_000)
@@ -62,15 +62,13 @@ class TrainRequest(Config):
     """Dated: so many lines in a row that name no author are one witness in the test of change. 1:
     each line is a text of its own. 100 where lines are sentences of longer texts."""
     vocabulary: Literal["counted", "growing"] | None = None
-    """counted: count the corpus first, so that each word has its row from the start; growing: a
-    word gets its row as soon as it was read min_count times; None counts where that is cheap."""
+    """counted: count the words first, so that each has its row from the start; growing: a single
+    pass, a word gets its row once it was read min_count times. Left out, words are counted where
+    that is quick: plain text cut at blanks."""
     model: ModelConfig = ModelConfig()
     """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
     """How text becomes words."""
-    rehearsal_passes: float | None = Field(default=None, ge=0, le=1_000)
-    """Dated: most passes over the first window's text that are learnt again from the replay memory
-    (NodeConfig.rehearsal_passes); None takes what `node_config` says."""
     node: NodeConfig = NodeConfig()
     """Blocks and replay: of it what was set, the rest is as `node_config` says."""
     server: ServerConfig = ServerConfig()
@@ -107,10 +105,7 @@ class TrainRequest(Config):
         the same rows, and together that should not be more than 50,000 tokens.
         """
         block = max(2_000, min(25_000, 50_000 // self.nodes))
-        usual = {"replay_ratio": 0.0, "block_tokens": block}
-        passes = self.rehearsal_passes
-        asked = {} if passes is None else {"rehearsal_passes": passes}
-        return NodeConfig(**{**usual, **set_of(self.node), **asked})
+        return NodeConfig(**{"replay_ratio": 0.0, "block_tokens": block, **set_of(self.node)})
 
     @property
     def calendar(self) -> Calendar | None:

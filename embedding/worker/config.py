@@ -46,10 +46,10 @@ class NodeConfig(Config):
     """Replayed tokens learnt for each fresh one."""
 
     rehearsal_passes: float = Field(default=30.0, ge=0, le=1_000)
-    """Most passes over a window's text that are learnt again from the replay memory, while held-out
-    text is predicted better. So many in the first window; later the window's part of all that was
-    read, a third at least; in the last of a corpus half, over all that is remembered, and 15
-    million words at most. 0: none."""
+    """Most times that a window's text is learnt again from the replay memory, as long as held-out
+    text is predicted better. That many in the first window. Later windows get fewer: by their part
+    of all that was read, a third at least. The last window of a corpus gets half as many, over all
+    that is remembered and at most 15 million words. 0: none."""
 
     rehearsal_share: float = Field(default=0.5, ge=0, le=1)
     """Stream: part of a core's time that a node may spend on rehearsing. Fresh text goes first.

@@ -13,7 +13,6 @@ import embedding.training.running as running
 from embedding.text import tokenizers
 
 PLAIN = "one two three\n" * 10
-PASSES = "dated.jsonl --dated --window day --rehearsal-passes 2"
 DATED = '{"date": "2020-02-03", "text": "one two"}\n'
 FILES = {
     "text.txt": PLAIN.encode(),
@@ -97,16 +96,10 @@ def no_server(*_: object) -> None:
         ("text.txt --context 0", ["window", "0"]),
         ("text.txt --context -5", ["window", "-5"]),
         ("text.txt --context 1000000", ["window", "1000000"]),
-        ("text.txt --unit-lines 100", ["unit_lines 100", "not dated", "1 is accepted"]),
         ("dated.jsonl --dated --window day --unit-lines 0", ["unit_lines", "0"]),
-        ("text.txt --rehearsal-passes 5", ["rehearsal_passes 5", "not dated", "0 is accepted"]),
         ("dated.jsonl --dated --window day --rehearsal-passes -1", ["rehearsal_passes", "-1"]),
         ("dated.jsonl --dated --window day --rehearsal-passes nan", ["rehearsal_passes", "nan"]),
         ("dated.jsonl --dated --window day --rehearsal-passes 1001", ["rehearsal_passes", "1,000"]),
-        (f"{PASSES} --model glove", ["rehearsal_passes 2", "model glove"]),
-        (f"{PASSES} --split columns", ["rehearsal_passes 2", "split columns"]),
-        (f"{PASSES} --topology allreduce --nodes 2", ["rehearsal_passes 2", "topology allreduce"]),
-        (f"{PASSES} --aggregators 1 --sync asp", ["rehearsal_passes 2", "aggregators 1"]),
         ("text.txt --dim 0", ["dim", "0"]),
         ("text.txt --dim -1", ["dim", "-1"]),
         ("text.txt --dim 1000000000", ["dim", "1000000000"]),
