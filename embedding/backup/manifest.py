@@ -19,6 +19,7 @@ from embedding.kernel.errors import InputError
 from embedding.server.recovery.checkpoint import SHARD_FORMAT
 from embedding.server.recovery.restoring import READABLE
 from embedding.snapshots.evidence import EVIDENCE_FORMAT
+from embedding.snapshots.files import FileEntry
 from embedding.snapshots.format import SNAPSHOT_FORMAT
 from embedding.trends.rows import REPORT_FORMAT
 
@@ -49,15 +50,6 @@ StoredName = Annotated[
 to, and what it names is written into a folder here."""
 
 
-class StoredFile(BaseModel):
-    """Size in bytes and SHA-256 (hex) of a file of a backup."""
-
-    model_config = ConfigDict(frozen=True)
-
-    size: Annotated[int, Field(ge=0)]
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-
-
 class BackupManifest(BaseModel):
     """The content of backup.json."""
 
@@ -84,7 +76,7 @@ class BackupManifest(BaseModel):
     """Kind of each database that is here: sqlite or postgresql."""
     server_host: str = ""
     """Host whose backup of its own holds the server's checkpoints; empty: they are in this one."""
-    files: dict[StoredName, StoredFile]
+    files: dict[StoredName, FileEntry]
     """Every other file."""
     digest: str = ""
     """SHA-256 (hex) over the canonical JSON of all the other fields."""
@@ -100,7 +92,7 @@ class BackupManifest(BaseModel):
     def bytes(self) -> int:
         return sum(file.size for file in self.files.values())
 
-    def store(self, name: str) -> dict[str, StoredFile]:
+    def store(self, name: str) -> dict[str, FileEntry]:
         return {key: file for key, file in self.files.items() if key.startswith(f"{name}/")}
 
     def _digest(self) -> str:
@@ -122,7 +114,7 @@ def written_by() -> dict[str, str]:
     return found
 
 
-def make_manifest(facts: Mapping[str, Any], files: Mapping[str, StoredFile]) -> BackupManifest:
+def make_manifest(facts: Mapping[str, Any], files: Mapping[str, FileEntry]) -> BackupManifest:
     """The manifest of a backup whose files have been written."""
     draft = BackupManifest(
         made_at=datetime.now(UTC), versions=written_by(), files=dict(files), **facts

@@ -16,10 +16,10 @@ from typing import Any, Protocol, TypeVar
 
 import fsspec
 
-from embedding.backup.manifest import StoredFile
-from embedding.kernel.durable import replaced, sha256, sync
+from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
-from embedding.snapshots.backends import asked, put_whole
+from embedding.snapshots.backends import asked, objects_under, put_whole
+from embedding.snapshots.files import FileEntry, entry
 
 _PIECE = 4 * 1024 * 1024
 _Value = TypeVar("_Value")
@@ -39,10 +39,10 @@ class BackupRepository(Protocol):
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, or replace it."""
 
-    def put(self, source: Path, name: str) -> StoredFile:
+    def put(self, source: Path, name: str) -> FileEntry:
         """Copy a file of this machine there; what was written."""
 
-    def get(self, name: str, into: Path) -> StoredFile | None:
+    def get(self, name: str, into: Path) -> FileEntry | None:
         """Copy a file from there to this machine; what came, None when it is not there."""
 
     def remove(self, name: str) -> None:
@@ -73,7 +73,7 @@ def open_repository(address: str) -> BackupRepository:
     return ObjectRepository(filesystem, root, address)
 
 
-def copied(source: Path, target: Path) -> StoredFile:
+def copied(source: Path, target: Path) -> FileEntry:
     """Copy a file, mode 600 and on the disk on return; size and digest of what was copied."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     digest, size = hashlib.sha256(), 0
@@ -84,7 +84,7 @@ def copied(source: Path, target: Path) -> StoredFile:
             copy.write(piece)
         copy.flush()
         os.fsync(copy.fileno())
-    return StoredFile(size=size, sha256=digest.hexdigest())
+    return FileEntry(size=size, sha256=digest.hexdigest())
 
 
 @contextmanager
@@ -121,14 +121,14 @@ class FolderRepository:
                 os.fchmod(file.fileno(), 0o600)
                 file.write(data)
 
-    def put(self, source: Path, name: str) -> StoredFile:
+    def put(self, source: Path, name: str) -> FileEntry:
         with self._reported("written"):
             target = self.root / name
             stored = copied(source, target)
             sync(target.parent)
             return stored
 
-    def get(self, name: str, into: Path) -> StoredFile | None:
+    def get(self, name: str, into: Path) -> FileEntry | None:
         with self._reported("read"):
             source = self.root / name
             return copied(source, into) if source.is_file() else None
@@ -175,12 +175,12 @@ class ObjectRepository:
     def write(self, name: str, data: bytes) -> None:
         self._stored(lambda: self.fs.pipe_file(self._path(name), data))
 
-    def put(self, source: Path, name: str) -> StoredFile:
-        stored = _stored(source)
+    def put(self, source: Path, name: str) -> FileEntry:
+        stored = entry(source)
         self._stored(lambda: put_whole(self.fs, source, self._path(name)))
         return stored
 
-    def get(self, name: str, into: Path) -> StoredFile | None:
+    def get(self, name: str, into: Path) -> FileEntry | None:
         into.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._asked(lambda: self.fs.get_file(self._path(name), str(into)))
@@ -188,7 +188,7 @@ class ObjectRepository:
             return None
         into.chmod(0o600)
         sync(into)
-        return _stored(into)
+        return entry(into)
 
     def remove(self, name: str) -> None:
         try:
@@ -202,16 +202,7 @@ class ObjectRepository:
                 self.remove(name)
 
     def _names(self) -> list[str]:
-        def listed() -> list[str]:
-            self.fs.invalidate_cache()
-            return list(self.fs.find(self.root))
-
-        try:
-            found = self._asked(listed)
-        except FileNotFoundError:
-            return []
-        before = self.root.lstrip("/") + "/"
-        return sorted(path.lstrip("/").removeprefix(before) for path in found)
+        return objects_under(self.fs, self.root, "", self._asked)
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"
@@ -227,7 +218,3 @@ class ObjectRepository:
             self._asked(call)
         except FileNotFoundError as error:
             raise PlatformError(f"{self.address}: the store says: {error}.") from error
-
-
-def _stored(path: Path) -> StoredFile:
-    return StoredFile(size=path.stat().st_size, sha256=sha256(path))

@@ -91,17 +91,17 @@ def check_language(code: str) -> str:
 
 def check_tokenizer(name: str) -> str:
     """A tokenizer that there is."""
-    if name not in (AUTO_TOKENIZER, *TOKENIZERS):
-        accepted = ", ".join((AUTO_TOKENIZER, *TOKENIZERS))
-        raise ConfigError(f"tokenizer {name[:40]!r}: one of {accepted} is accepted.")
-    return name
+    return _one_of("tokenizer", name, (AUTO_TOKENIZER, *TOKENIZERS))
 
 
 def check_window(name: str) -> str:
     """A unit in which time is cut."""
-    units = [unit.value for unit in WindowUnit]
-    if name not in units:
-        raise ConfigError(f"window {name[:40]!r}: one of {', '.join(units)} is accepted.")
+    return _one_of("window", name, [unit.value for unit in WindowUnit])
+
+
+def _one_of(what: str, name: str, accepted: Sequence[str]) -> str:
+    if name not in accepted:
+        raise ConfigError(f"{what} {name[:40]!r}: one of {', '.join(accepted)} is accepted.")
     return name
 
 

@@ -44,10 +44,9 @@ parameter server with its shards."""
 
 def check_role(given: str) -> Role:
     """The role of this name; ConfigError where there is none."""
-    for role in get_args(Role):
-        if given == role:
-            return cast("Role", role)
-    raise ConfigError(f"--role {given}: node and server are accepted.")
+    if given not in get_args(Role):
+        raise ConfigError(f"--role {given}: node and server are accepted.")
+    return cast("Role", given)
 
 
 class JoiningFile(Config):

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import embedding_airflow
@@ -97,32 +98,17 @@ def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
 
 def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
     """Every service in the order they are started."""
-    common = _common(settings)
-    return with_common(settings, _control_services(settings, extra, common))
-
-
-def _common(settings: Settings) -> dict[str, str]:
-    return {
-        **service_environment(),
-        **settings.trace.environment,
-        FORMAT_VARIABLE: settings.log.format,
-    }
-
-
-def _control_services(
-    settings: Settings, extra: Sequence[Service], common: dict[str, str]
-) -> list[Service]:
     here = settings.hosts.address or "127.0.0.1"
-    airflow = {**common, **airflow_variables(settings)}
-    return [
+    services = [
         *extra,
         relay_service(settings) if settings.hosts.server else server_service(settings),
         dask_scheduler(settings),
         *([door_service(settings)] if settings.hosts.address else []),
         *dask_workers(settings, settings.dask_url, here),
         mlflow_service(settings),
-        *airflow_processes(settings, airflow),
+        *airflow_processes(settings, airflow_variables(settings)),
     ]
+    return with_common(settings, services)
 
 
 def _joined_services(settings: Settings, host: JoinedHost) -> list[Service]:
@@ -134,11 +120,12 @@ def _joined_services(settings: Settings, host: JoinedHost) -> list[Service]:
 
 def with_common(settings: Settings, services: Sequence[Service]) -> list[Service]:
     """The services with the environment that all of them share."""
-    common = _common(settings)
-    return [
-        Service(s.name, s.command, s.ready, {**common, **s.environment}, s.stop_seconds)
-        for s in services
-    ]
+    common = {
+        **service_environment(),
+        **settings.trace.environment,
+        FORMAT_VARIABLE: settings.log.format,
+    }
+    return [replace(one, environment={**common, **one.environment}) for one in services]
 
 
 def require_stopped(settings: Settings) -> Supervisor:

@@ -65,6 +65,25 @@ def put_whole(fs: Any, source: Path, target: str) -> None:
         raise OSError(f"{target} has {found} bytes there, {sent} were sent")
 
 
+def objects_under(
+    fs: Any, root: str, folder: str, ask: Callable[[Callable[[], list[str]]], list[str]]
+) -> list[str]:
+    """Names under `root` of all objects of a folder (empty: of all there are), sorted.
+
+    ask  makes the call of the store (`asked`)
+    """
+
+    def listed() -> list[str]:
+        fs.invalidate_cache()
+        return list(fs.find(f"{root}/{folder}" if folder else root))
+
+    try:
+        paths = ask(listed)
+    except FileNotFoundError:
+        return []
+    return sorted(path.lstrip("/").removeprefix(root.lstrip("/") + "/") for path in paths)
+
+
 TEMPORARY = ".publishing-"
 LOCK = ".lock"
 LOCK_TIMEOUT = 300.0
@@ -384,17 +403,8 @@ class Remote:
 
     def _objects(self, name: str) -> list[str]:
         """All objects of a snapshot, under the store's address."""
-
-        def listed() -> list[str]:
-            self.fs.invalidate_cache()
-            return list(self.fs.find(f"{self.root}/{name}"))
-
-        try:
-            found = asked(listed, self._failed("listed"))
-        except FileNotFoundError:
-            return []
-        root = self.root.lstrip("/") + "/"
-        return sorted(path.lstrip("/").removeprefix(root) for path in found)
+        failed = self._failed("listed")
+        return objects_under(self.fs, self.root, name, lambda call: asked(call, failed))
 
     def _modified(self, part: str) -> float | None:
         def looked() -> float:

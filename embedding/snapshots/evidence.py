@@ -140,17 +140,13 @@ class EvidenceStore:
         changes nothing. SnapshotError for bytes that are no such file.
         """
         path = self.folder / month / f"{name}.parquet"
-        try:
-            found = pq.read_table(pa.BufferReader(data), partitioning=None)
-        except (pa.ArrowException, OSError) as error:
-            raise SnapshotError(f"evidence {name}: cannot be read: {error}.") from error
-        table = _opened(found, path)
+        table, schema = _whole(pa.BufferReader(data), name)
         if table.schema != EVIDENCE_SCHEMA:
             raise SnapshotError(
                 f"evidence {name}: it has the columns {', '.join(table.schema.names)[:200]}; "
                 f"{', '.join(EVIDENCE_SCHEMA.names)} are accepted."
             )
-        _write(path, _of_pages(table), _marks([found.schema]))
+        _write(path, _of_pages(table), _marks([schema]))
         self._join(path.parent, name.rpartition("-")[0])
 
     def find(self, word: str, start: datetime, end: datetime, n: int = 20) -> list[Evidence]:
@@ -196,15 +192,9 @@ class EvidenceStore:
             pa.array([word for word in words if _writable(word)], pa.string())
         )
         for path in self._files(start, end):
-            try:
-                found = pq.read_table(
-                    path, partitioning=None, filters=chosen & (day >= first) & (day <= last)
-                )
-            except FileNotFoundError:
-                continue  # joined with others by its writer in the meantime
-            except (pa.ArrowException, OSError) as error:
-                raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
-            yield _opened(found, path), _sketch_of(found.schema)
+            with suppress(FileNotFoundError):  # joined with others by its writer in the meantime
+                table, schema = _whole(path, path, chosen & (day >= first) & (day <= last))
+                yield table, _sketch_of(schema)
 
     def erase(
         self,
@@ -224,7 +214,7 @@ class EvidenceStore:
         found = 0
         for path in sorted(self.folder.glob("*/*.parquet")):
             try:
-                table, schema = _whole(path)
+                table, schema = _whole(path, path)
             except FileNotFoundError:
                 continue  # joined with others by its writer in the meantime
             table = _of_pages(table)
@@ -256,7 +246,7 @@ class EvidenceStore:
             old = []
             for path in sorted(folder.glob("*.parquet")):
                 with suppress(FileNotFoundError):
-                    table, schema = _whole(path)
+                    table, schema = _whole(path, path)
                     if _NAMED_KEY not in (schema.metadata or {}):
                         own = _unlinked(_of_pages(table), _sketch_of(schema), key)
                         old.append((path, own, _marks([schema])))
@@ -289,7 +279,7 @@ class EvidenceStore:
         found = []
         for path in parts:
             with suppress(FileNotFoundError):  # delivered to the control host in the meantime
-                found.append(_whole(path))
+                found.append(_whole(path, path))
         if found:
             whole = sampled(pa.concat_tables([table for table, _ in found]))
             _publish(folder, whole, writer, _marks([schema for _, schema in found]))
@@ -347,10 +337,7 @@ def _nameless(table: pa.Table, rows: npt.NDArray[np.bool_]) -> pa.Table:
     """The same table without address in these rows, and without time of the day in any."""
     begin = pc.cast(pc.multiply(pc.cast(table["day"], pa.int64()), DAY), pa.float64())
     url = pc.if_else(pa.array(rows), pa.scalar(""), table["url"])
-    for name, column in (("url", url), ("published", begin)):
-        at = table.schema.get_field_index(name)
-        table = table.set_column(at, EVIDENCE_SCHEMA.field(name), column)
-    return table
+    return _with(_with(table, "url", url), "published", begin)
 
 
 def _unlinked(table: pa.Table, sketch: int, key: bytes) -> pa.Table:
@@ -365,8 +352,7 @@ def _unlinked(table: pa.Table, sketch: int, key: bytes) -> pa.Table:
         group = groups[row["word"], row["source"], row["day"]]
         # Of a full day the largest hash says how many documents there were.
         hashes.append(int(value * max(group) / _HASHES) if len(group) >= sketch else value)
-    at = table.schema.get_field_index("hash")
-    return table.set_column(at, EVIDENCE_SCHEMA.field("hash"), pa.array(hashes, pa.int64()))
+    return _with(table, "hash", pa.array(hashes, pa.int64()))
 
 
 def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCount:
@@ -413,25 +399,37 @@ def _writable(word: str) -> bool:
     return True
 
 
-def _whole(path: Path) -> tuple[pa.Table, pa.Schema]:
-    """A file's rows, and its schema with what it says of itself; FileNotFoundError when a writer
-    has joined it with others meanwhile.
+def _whole(
+    file: Path | pa.BufferReader, name: Path | str, rows: pc.Expression | None = None
+) -> tuple[pa.Table, pa.Schema]:
+    """The rows of a file (some of them), and its schema with what it says of itself.
+
+    SnapshotError for one that cannot be read, or of a newer version; FileNotFoundError when a
+    writer has joined it with others meanwhile.
     """
     try:
-        found = pq.read_table(path, partitioning=None)
+        table = pq.read_table(file, partitioning=None, filters=rows)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
-        raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
-    return _opened(found, path), found.schema
+        raise SnapshotError(f"evidence {name}: cannot be read: {error}.") from error
+    version = (table.schema.metadata or {}).get(_FORMAT_KEY, b"1")
+    if why := unreadable(int(version) if version.isdigit() else version, (EVIDENCE_FORMAT,)):
+        raise SnapshotError(f"evidence {name}: {why}.")
+    return table.replace_schema_metadata(None), table.schema
+
+
+def _with(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The same table with other values in one column."""
+    at = table.schema.get_field_index(name)
+    return table.set_column(at, EVIDENCE_SCHEMA.field(name), values)
 
 
 def _of_pages(table: pa.Table) -> pa.Table:
     """The same rows with addresses of pages."""
     found = pc.dictionary_encode(table.column("url").combine_chunks())
     pages = pa.array([page_of(url) for url in found.dictionary.to_pylist()], pa.string())
-    at = table.schema.get_field_index("url")
-    return table.set_column(at, EVIDENCE_SCHEMA.field("url"), pages.take(found.indices))
+    return _with(table, "url", pages.take(found.indices))
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -465,11 +463,3 @@ def _write(path: Path, table: pa.Table, marks: _Marks) -> None:
         pq.write_table(
             table.replace_schema_metadata(marks), file, compression="zstd", row_group_size=20_000
         )
-
-
-def _opened(table: pa.Table, path: Path) -> pa.Table:
-    """The table of a file, without what the file says of itself; SnapshotError for a newer one."""
-    version = (table.schema.metadata or {}).get(_FORMAT_KEY, b"1")
-    if why := unreadable(int(version) if version.isdigit() else version, (EVIDENCE_FORMAT,)):
-        raise SnapshotError(f"evidence {path}: {why}.")
-    return table.replace_schema_metadata(None)

@@ -18,12 +18,11 @@ PASSED_OVER = {
         (
             # Its server is its own, for as long as it trains.
             *("host", "port", "http_port", "token_file", "operator_token_file"),
-            *("tls_cert", "tls_key", "tls_client_ca", "tls_ca", "shards_port", "shards_dir"),
-            *("group", "config_digest", "corpus_digest"),
+            *("tls_cert", "tls_key", "tls_client_ca", "tls_ca", "shards_port", "group"),
             # It reads a file and crawls nothing.
             *("source_idle_s", "min_authors", "min_sources"),
             # Options say it (--state-dir, --out, --window), or how a corpus is read.
-            *("state_dir", "snapshots", "window", "cut", "in_step", "initial_rows"),
+            *("state_dir", "snapshots", "window", "cut"),
         )
     ),
     "node": frozenset(("text_processes", "flush_seconds")),

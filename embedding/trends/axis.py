@@ -26,7 +26,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.likeness import pooled
-from embedding.trends.material import Snapshots, lineage
+from embedding.trends.material import Snapshots, lineage, needed_usage
 from embedding.trends.significance import TestArray, student_half_width
 
 ALL = "all"
@@ -128,11 +128,7 @@ def axis_history(
     """
     config = config or TrendsConfig()
     last = store.open(id)
-    if last.usage is None:
-        raise InputError(
-            f"snapshot {last.id} does not say how words were used: too little was read in its "
-            "window, or it was trained without `server.usage`. An axis needs it."
-        )
+    needed_usage(last, "An axis")
     known = tuple(len(_known(last, names)) for names in (positive, negative))
     for side, names, n in zip(("positive", "negative"), (positive, negative), known, strict=True):
         if not n:

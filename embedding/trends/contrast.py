@@ -14,7 +14,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.likeness import Likeness
-from embedding.trends.material import Snapshots, signs
+from embedding.trends.material import Snapshots, needed_usage, signs
 from embedding.trends.permutation import MIN_DOCUMENTS, between_sources
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import NeighbourRow
@@ -86,8 +86,8 @@ class SourceContrasts:
 
     @cached_property
     def _likeness(self) -> Likeness:
-        assert self._snapshot.usage is not None
-        return Likeness(self._snapshot, self._snapshot.usage, self._config)
+        usage = needed_usage(self._snapshot, "Comparing sources")
+        return Likeness(self._snapshot, usage, self._config)
 
     def of(self, first: str, second: str | None) -> SourceContrast:
         snapshot, config = self._snapshot, self._config
@@ -139,12 +139,8 @@ def _marked(
 
 
 def _usage(snapshot: Snapshot, first: str, second: str | None) -> Usage:
-    usage, label = snapshot.usage, snapshot.manifest.window.label
-    if usage is None:
-        raise InputError(
-            f"snapshot {snapshot.id} does not say how words were used: too little was read in its "
-            "window, or it was trained without `server.usage`. Comparing sources needs it."
-        )
+    usage = needed_usage(snapshot, "Comparing sources")
+    label = snapshot.manifest.window.label
     for source in (first,) if second is None else (first, second):
         if source not in usage.by_source:
             known = ", ".join(usage.by_source) or "none"

@@ -11,10 +11,11 @@ from typing import Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from embedding.kernel.errors import SnapshotError
+from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.format import AMENDABLE
 from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import Frequency
 from embedding.trends.rows import Note, WindowFigures
@@ -44,6 +45,18 @@ def lineage(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> list[SnapshotRef]:
                 chain.append(parent)
         current = parent
     return chain[::-1]
+
+
+def needed_usage(snapshot: Snapshot, what: str) -> Usage:
+    """How words were used in a window; InputError, which says `what` needs it, where that is not
+    known.
+    """
+    if snapshot.usage is None:
+        raise InputError(
+            f"snapshot {snapshot.id} does not say how words were used: too little was read in its "
+            f"window, or it was trained without `server.usage`. {what} needs it."
+        )
+    return snapshot.usage
 
 
 Mask = npt.NDArray[np.bool_]

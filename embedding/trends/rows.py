@@ -409,16 +409,12 @@ class TrendReport:
         if why := unreadable(data.get(FORMAT_FIELD, REPORT_FORMAT), (REPORT_FORMAT,)):
             raise InputError(f"not a trend report that can be read: {why}.")
         try:
-            rows = {
-                name: [{k: v for k, v in row.items() if k not in _DROPPED} for row in data[name]]
-                for name in RANKINGS
-            }
-            found: TrendReport = from_plain(
-                cls, {k: v for k, v in {**data, **rows}.items() if k != FORMAT_FIELD}
+            report: TrendReport = from_plain(
+                cls, {k: v for k, v in data.items() if k != FORMAT_FIELD}
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"not a trend report: {error}.") from error
-        return found
+        return report
 
 
 ROLES = {
@@ -432,8 +428,6 @@ REPORT_FORMAT = 1
 """Version of a saved report; one without it is of before it was kept."""
 FORMAT_FIELD = "format"
 RANKINGS = tuple(ROLES)
-_DROPPED = {"since_low", "since_high"}
-"""Fields of a row that reports of before 2026-11-27 have."""
 
 
 BEFORE = "before_unjudged"
