@@ -376,10 +376,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Explicit values, then environment, then the TOML file; no .env, no secret folder."""
         del dotenv_settings, file_secret_settings
-        found: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings)
+        sources: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings)
         if cls.toml is not None:
-            found += (TomlConfigSettingsSource(settings_cls, toml_file=cls.toml),)
-        return found
+            sources += (TomlConfigSettingsSource(settings_cls, toml_file=cls.toml),)
+        return sources
 
     @property
     def server_location(self) -> str:

@@ -87,9 +87,9 @@ def check_loadable(part: str, kind: str, address: str) -> None:
         )
     if here == "postgresql":
         check_database(address, f"restore: the {part}")
-    if here == "postgresql" and (found := _tables(make_url(address))):
+    if here == "postgresql" and (tables := _tables(make_url(address))):
         raise InputError(
-            f"restore: the {part}'s PostgreSQL database holds {found} tables; an empty one is "
+            f"restore: the {part}'s PostgreSQL database holds {tables} tables; an empty one is "
             "accepted."
         )
 
@@ -99,11 +99,11 @@ def _copy_sqlite(source: Path, target: Path) -> bool:
         return False
     try:
         with (
-            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=_BUSY_S)) as found,
+            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=_BUSY_S)) as db,
             closing(sqlite3.connect(target)) as copy,
         ):
             target.chmod(0o600)
-            found.backup(copy)
+            db.backup(copy)
             # One file alone, whatever the journal of the other was.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:

@@ -105,13 +105,13 @@ class BackupManifest(BaseModel):
 
 def written_by() -> dict[str, str]:
     """Versions of Yeoron, Python, and the packages that write into a home."""
-    found = {"yeoron": __version__, "python": platform.python_version()}
+    versions = {"yeoron": __version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def make_manifest(facts: Mapping[str, Any], files: Mapping[str, FileEntry]) -> BackupManifest:
@@ -130,11 +130,11 @@ def parse_backup(data: bytes, where: str) -> BackupManifest:
         raise InputError(f"{where}: {BACKUP_MANIFEST} is not valid JSON: it is damaged.") from error
     if not isinstance(content, dict) or content.get("kind") != _KIND:
         raise InputError(f"{where}: {BACKUP_MANIFEST} is of another program; no backup is here.")
-    found = content.get("format")
-    if not isinstance(found, int) or found > _FORMAT:
+    stored = content.get("format")
+    if not isinstance(stored, int) or stored > _FORMAT:
         by = dict(content.get("versions") or {}).get("yeoron", "a newer version")
         raise InputError(
-            f"{where}: the backup has format {found} and was made by Yeoron {by}; this version "
+            f"{where}: the backup has format {stored} and was made by Yeoron {by}; this version "
             f"reads up to format {_FORMAT}."
         )
     try:
@@ -157,9 +157,9 @@ STORED_FORMATS: Mapping[str, int] = {
 """The newest format of each store that this version writes and reads."""
 
 
-def check_formats(found: Mapping[str, int], where: str) -> None:
+def check_formats(formats: Mapping[str, int], where: str) -> None:
     """InputError where a store is of a newer version than this one."""
-    for name, stored in found.items():
+    for name, stored in formats.items():
         newest = STORED_FORMATS.get(name, 0)
         if stored > newest:
             raise InputError(

@@ -138,8 +138,8 @@ def _check_places(settings: Settings, manifest: BackupManifest) -> None:
     for part, kind in manifest.databases.items():
         if kind == "sqlite" and database_kind(addresses[part]) == "sqlite":
             places[home / part] = [sqlite_file(addresses[part]).parent]
-    for wanted, found in places.items():
-        for folder in found:
+    for wanted, folders in places.items():
+        for folder in folders:
             if folder.resolve() != wanted:
                 raise ConfigError(
                     f"restore: the settings keep in {folder} what would be put into {wanted}; "
@@ -149,8 +149,8 @@ def _check_places(settings: Settings, manifest: BackupManifest) -> None:
 
 
 def _check_empty(home: Path) -> None:
-    found = sorted(one.name for one in home.iterdir()) if home.is_dir() else []
-    left = [name for name in found if name not in _HARMLESS]
+    names = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
+    left = [name for name in names if name not in _HARMLESS]
     left.sort(key=lambda name: name.startswith("."))
     if left:
         raise InputError(
@@ -161,10 +161,10 @@ def _check_empty(home: Path) -> None:
 
 def _fetch(repository: BackupRepository, manifest: BackupManifest, stage: Path) -> None:
     for name, expected in manifest.files.items():
-        found = repository.get(name, stage / name)
-        if found is None:
+        stored = repository.get(name, stage / name)
+        if stored is None:
             raise InputError(f"restore: {repository.address} has no {name}; nothing was restored.")
-        if found != expected:
+        if stored != expected:
             raise InputError(
                 f"restore: {name} in {repository.address} is not as it was written: it is damaged; "
                 "nothing was restored."
@@ -211,17 +211,17 @@ def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:
     shutil.rmtree(stage / DUMPS, ignore_errors=True)
     for part, kind in manifest.databases.items():
         if kind == "sqlite":
-            for held in (stage / part).glob("*.db"):
-                held.rename(stage / part / sqlite_file(addresses[part]).name)
+            for copy in (stage / part).glob("*.db"):
+                copy.rename(stage / part / sqlite_file(addresses[part]).name)
 
 
 def _verified(stage: Path, manifest: BackupManifest) -> bool:
     """Whether all of this backup is there already; InputError when it is all of another."""
     try:
-        found = (stage / VERIFIED).read_text("utf-8")
+        text = (stage / VERIFIED).read_text("utf-8")
     except FileNotFoundError:
         return False
-    if found != manifest.digest:
+    if text != manifest.digest:
         raise InputError(
             f"restore: {stage.parent} was being filled from another backup; name that one, or "
             f"empty the folder."

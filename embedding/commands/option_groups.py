@@ -58,12 +58,12 @@ def by_section(
     given: Mapping[str, Any], options: Mapping[str, SettingOption]
 ) -> dict[str, dict[str, Any]]:
     """What was given, by section and name of the settings; "" for fields of no section."""
-    found: dict[str, dict[str, Any]] = {}
+    sections: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         section, _, field = options[name].field.rpartition(".")
         if field:
-            found.setdefault(section, {})[field] = value
-    return found
+            sections.setdefault(section, {})[field] = value
+    return sections
 
 
 def grouped(function: Command, settings: Mapping[str, SettingOption] | None = None) -> Command:
@@ -131,7 +131,7 @@ def known_names(*, built_in: bool = False) -> dict[str, str]:
         "models": (*names(MODELS), *names(COUNT_MODELS)),
         "tokenizers": (*names(TOKENIZERS), AUTO_TOKENIZER),
     }
-    return {name: ", ".join(each) for name, each in known.items()}
+    return {name: ", ".join(listed) for name, listed in known.items()}
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
@@ -139,7 +139,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
     pydantic would read the code in each process that imports a section, for 0.2 s of it.
     """
-    found = {}
+    meanings_of = {}
     for kind in reversed(model.__mro__):
         if kind.__module__.startswith("embedding."):
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
@@ -149,8 +149,8 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
                         ast.AnnAssign(target=ast.Name(id=name)),
                         ast.Expr(value=ast.Constant(value=str(meaning))),
                     ):
-                        found[name] = " ".join(meaning.split())
-    return found
+                        meanings_of[name] = " ".join(meaning.split())
+    return meanings_of
 
 
 def settings_meanings() -> dict[str, str]:
@@ -160,7 +160,7 @@ def settings_meanings() -> dict[str, str]:
     from embedding.settings import Settings
     from embedding.training import TrainRequest
 
-    found: dict[str, str] = {}
+    meanings_of: dict[str, str] = {}
     models: list[tuple[str, type[BaseModel]]] = [("", Settings), ("", TrainRequest)]
     for section, model in models:
         meaning = meanings(model)
@@ -170,8 +170,8 @@ def settings_meanings() -> dict[str, str]:
                 models.append((f"{section}{name}.", kind))
                 continue
             usual = "" if field.default in (None, "") else f" Default: {field.default}."
-            found[f"{section}{name}"] = meaning.get(name, "") + usual
-    return found
+            meanings_of[f"{section}{name}"] = meaning.get(name, "") + usual
+    return meanings_of
 
 
 def named(text: str, names: Mapping[str, str]) -> str:

@@ -230,20 +230,20 @@ class TrainBar:
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def show(self, at: TrainProgress) -> None:
+    def show(self, progress: TrainProgress) -> None:
         """Show how far the training is."""
-        if not at.tokens:
+        if not progress.tokens:
             return
-        loss = "" if at.loss is None else f", loss {at.loss:.3f}"
-        again = f", {at.replayed:,} learnt again" if at.replayed else ""
-        text = f"{at.words_per_second:,.0f} words/s{again}{loss}"
+        loss = "" if progress.loss is None else f", loss {progress.loss:.3f}"
+        again = f", {progress.replayed:,} learnt again" if progress.replayed else ""
+        text = f"{progress.words_per_second:,.0f} words/s{again}{loss}"
         self.progress.update(self._task, description=text)
-        if at.share is None:
+        if progress.share is None:
             return
-        self.progress.update(self._task, total=1.0, completed=at.share)
+        self.progress.update(self._task, total=1.0, completed=progress.share)
         task = self.progress.tasks[0]
         if task.fields["began"] is None:
-            self.progress.update(self._task, began=task.get_time(), from_share=at.share)
+            self.progress.update(self._task, began=task.get_time(), from_share=progress.share)
 
 
 def register(app: typer.Typer) -> None:

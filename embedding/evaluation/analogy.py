@@ -65,8 +65,8 @@ def _section(table: DeviceArray, rows: RowLookup, questions: Sequence[Analogy]) 
     asked = flat.reshape(-1, 4)
     asked = asked[(asked >= 0).all(axis=1)]
     correct = 0
-    for at in range(0, len(asked), _BLOCK):
-        a, b, c, d = asked[at : at + _BLOCK].T
+    for start in range(0, len(asked), _BLOCK):
+        a, b, c, d = asked[start : start + _BLOCK].T
         scores = (table[b] - table[a] + table[c]) @ table.T
         every = np.arange(len(d))
         for own in (a, b, c):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 def source_losses(quality: Mapping[str, float]) -> dict[str, float]:
     """Loss before learning by source, from the figures `nll.SOURCE` of a manifest."""
-    found = (item for item in quality.items() if item[0].startswith(("nll.", "nll/")))
-    return {name[len("nll.") :]: value for name, value in found}
+    losses = (item for item in quality.items() if item[0].startswith(("nll.", "nll/")))
+    return {name[len("nll.") :]: value for name, value in losses}
 
 
 def source_weights(quality: Mapping[str, float]) -> dict[str, float]:
@@ -16,8 +16,8 @@ def source_weights(quality: Mapping[str, float]) -> dict[str, float]:
 
     Empty where no node had weights.
     """
-    found = (item for item in quality.items() if item[0].startswith(("weight.", "weight/")))
-    return {name[len("weight.") :]: value for name, value in found}
+    weights = (item for item in quality.items() if item[0].startswith(("weight.", "weight/")))
+    return {name[len("weight.") :]: value for name, value in weights}
 
 
 def worst_source(quality: Mapping[str, float]) -> tuple[str, float] | None:

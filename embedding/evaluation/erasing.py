@@ -37,13 +37,13 @@ def erase(
     home      folder of MLflow's artifacts
     database  SQLAlchemy address of its tables
     """
-    found = 0
+    models = 0
     for folder in _models(home):
         if not dry:
             erasing.sweep(folder.parent)
         if not erasing.holds(folder, word=word, source=source):
             continue
-        found += 1
+        models += 1
         if dry:
             continue
         _drop_plots(home, folder)
@@ -58,15 +58,15 @@ def erase(
                 with replaced(path) as file:
                     file.write(changed.to_json().encode())
         _tags(database, source)
-    return found
+    return models
 
 
 def pinned(tracking_uri: str, model_name: str) -> frozenset[str]:
     """Ids of the snapshots that an alias names. PlatformError when MLflow cannot be asked."""
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
-        held = [registry.holder(client, model_name, a) for a in (registry.NEWEST, registry.BEST)]
-    return frozenset(str(one.tags.get(registry.SNAPSHOT)) for one in held if one is not None)
+        named = [registry.holder(client, model_name, a) for a in (registry.NEWEST, registry.BEST)]
+    return frozenset(str(one.tags.get(registry.SNAPSHOT)) for one in named if one is not None)
 
 
 def remove_runs(
@@ -83,7 +83,7 @@ def remove_runs(
     files; how many. Those of the snapshots in `keep` stay.
     """
     client = runs.connect(tracking_uri)
-    found = 0
+    removed = 0
     with runs.reported(tracking_uri):
         place = client.get_experiment_by_name(experiment)
         query = f"tags.`{runs.KIND}` = 'snapshot' and attributes.end_time < {int(before * 1000)}"
@@ -91,7 +91,7 @@ def remove_runs(
         for run in old:
             if run.data.tags.get(runs.KEY) in keep:
                 continue
-            found += 1
+            removed += 1
             if dry:
                 continue
             for version in client.search_model_versions(f"run_id = '{run.info.run_id}'"):
@@ -100,7 +100,7 @@ def remove_runs(
             if files is not None:
                 shutil.rmtree(files, ignore_errors=True)
             client.delete_run(run.info.run_id)
-    return found
+    return removed
 
 
 def _models(home: Path) -> Iterator[Path]:
@@ -162,12 +162,12 @@ def _figures_without(connection: sa.Connection, table: sa.Table, source: str) ->
 def _value_without(value: str, source: str) -> str:
     """A list of sources, or an object by source, without one; any other text as it is."""
     try:
-        held = json.loads(value)
+        parsed = json.loads(value)
     except ValueError:
         return ",".join(name for name in value.split(",") if name != source)
-    if not isinstance(held, dict):
+    if not isinstance(parsed, dict):
         return value
-    kept = {name: one for name, one in held.items() if name != source}
+    kept = {name: figure for name, figure in parsed.items() if name != source}
     return json.dumps(kept, ensure_ascii=False)
 
 

@@ -180,8 +180,8 @@ def written(floors: Sequence[QualityBound]) -> str:
 def corpus_digest(manifest: Manifest) -> str | None:
     """SHA-256 of the corpus file that was read for this snapshot, None for a stream's."""
     server = manifest.config.get("server")
-    found = server.get("corpus_digest") if isinstance(server, dict) else None
-    return str(found) if found else None
+    digest = server.get("corpus_digest") if isinstance(server, dict) else None
+    return str(digest) if digest else None
 
 
 def better(metric: str, value: float, other: float) -> bool:
@@ -195,11 +195,11 @@ def _elsewhere(floor: QualityBound, corpus: str | None, digests: Mapping[str, st
     if floor.corpus is not None and floor.corpus != corpus:
         what = f"{corpus[:12]}" if corpus else "a stream"
         return f"{floor.metric}: its floor was measured on corpus {floor.corpus[:12]}, not {what}"
-    found = digests.get(floor.metric.partition("/")[2].partition("/")[0])
-    if floor.gold is not None and found is not None and floor.gold != found:
+    digest = digests.get(floor.metric.partition("/")[2].partition("/")[0])
+    if floor.gold is not None and digest is not None and floor.gold != digest:
         return (
             f"{floor.metric}: its floor was measured with gold file {floor.gold[:12]}, "
-            f"not {found[:12]}"
+            f"not {digest[:12]}"
         )
     return None
 

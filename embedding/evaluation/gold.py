@@ -61,19 +61,19 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _pairs(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[str, str, float]]:
-    found = 0
-    for at, (number, line) in enumerate(lines):
+    pairs = 0
+    for place, (number, line) in enumerate(lines):
         divided = next((line.split(one) for one in "\t," if one in line), line.split())
         cells = [cell.strip() for cell in divided]
         score = _number(cells[-1])
-        if at == 0 and score is None and len(cells) >= 3:
+        if place == 0 and score is None and len(cells) >= 3:
             continue
         if len(cells) != 3 or score is None or not (cells[0] and cells[1]):
             what = f"{len(cells)} columns" if len(cells) != 3 else "no number in the third column"
             raise InputError(f"gold file {path}:{number}: {what}; accepted are {_PAIR_COLUMNS}.")
-        found += 1
+        pairs += 1
         yield cells[0], cells[1], score
-    if not found:
+    if not pairs:
         raise InputError(f"gold file {path}: it holds no pair; accepted are {_PAIR_COLUMNS}.")
 
 

@@ -15,12 +15,12 @@ RowLookup = Callable[[Sequence[str]], IntArray]
 
 def find(rows: RowLookup, words: Sequence[str]) -> IntArray:
     """int64 [n]: the row of each word as written, else in lower case, else -1."""
-    found = rows(words).copy()
-    missing = found < 0
+    indices = rows(words).copy()
+    missing = indices < 0
     if missing.any():
         lowered = [word.lower() for word, absent in zip(words, missing, strict=True) if absent]
-        found[missing] = rows(lowered)
-    return found
+        indices[missing] = rows(lowered)
+    return indices
 
 
 def unit(vectors: DeviceArray) -> DeviceArray:
@@ -52,9 +52,9 @@ class NearestRows:
 
         Zeros are left out.
         """
-        found = to_host(unit(unit(vectors) - self._centre) @ self._query) * sure
-        found[~to_host((vectors != 0).any(1))] = -np.inf
-        near, rows = np.concatenate([self._near, found]), np.concatenate([self._rows, rows])
+        nearness = to_host(unit(unit(vectors) - self._centre) @ self._query) * sure
+        nearness[~to_host((vectors != 0).any(1))] = -np.inf
+        near, rows = np.concatenate([self._near, nearness]), np.concatenate([self._rows, rows])
         best = np.argsort(-near, kind="stable")[: self._n]
         self._near, self._rows = near[best], rows[best]
 

@@ -47,8 +47,8 @@ def fall_back(client: MlflowClient, model_name: str, alias: str, best_by: str) -
 
     Returns the version it names now; None when no version has passed: then it names none.
     """
-    found = client.search_model_versions(f"name = '{model_name}'")
-    passed = [version for version in found if version.tags.get(GATE) == "passed"]
+    versions = client.search_model_versions(f"name = '{model_name}'")
+    passed = [version for version in versions if version.tags.get(GATE) == "passed"]
     chosen = None
     for version in sorted(passed, key=lambda one: one.tags.get(WINDOW_END, "")):
         value = figures(client, version).get(best_by)

@@ -36,9 +36,9 @@ def experiment_url(settings: Settings) -> str:
             answer = client.get(f"{base}/get-by-name", params={"experiment_name": name})
             if answer.status_code == httpx.codes.NOT_FOUND:
                 answer = client.post(f"{base}/create", json={"name": name, "tags": [kind]})
-            found = answer.raise_for_status().json()
-            place = found["experiment"]["experiment_id"] if "experiment" in found else None
-            place = place or found["experiment_id"]
+            reply = answer.raise_for_status().json()
+            place = reply["experiment"]["experiment_id"] if "experiment" in reply else None
+            place = place or reply["experiment_id"]
             key, value = views.snapshots_view()
             tag = {"experiment_id": place, "key": key, "value": value}
             client.post(f"{base}/set-experiment-tag", json=tag).raise_for_status()

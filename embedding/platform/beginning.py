@@ -108,7 +108,7 @@ def _one_of(what: str, name: str, accepted: Sequence[str]) -> str:
 def check_home(home: Path) -> Path:
     """A folder that is there and can be written, or can be made."""
     target = home.expanduser().absolute()
-    nearest = next(each for each in (target, *target.parents) if each.exists())
+    nearest = next(folder for folder in (target, *target.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise ConfigError(f"{home}: {nearest} cannot be written; a folder that can be is accepted.")
     return home
@@ -136,14 +136,14 @@ async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSour
     search = Discoverer(
         crawl, _Budget(requests=30), lambda text: dict.fromkeys(text.split(), 1), str
     )
-    found = await search.search([url])
-    listings = [each for each in found.candidates if each.kind in _KINDS]
+    search_result = await search.search([url])
+    listings = [listing for listing in search_result.candidates if listing.kind in _KINDS]
     if not listings:
-        why = next(iter(found.dropped.values()), "")
-        refused = ", ".join(sorted(found.refused))
+        why = next(iter(search_result.dropped.values()), "")
+        refused = ", ".join(sorted(search_result.refused))
         because = why or (f"it failed with {refused}" if refused else "none is named there")
         raise ConfigError(f"{url}: no feed, sitemap or list of articles is found: {because}.")
-    best = min(listings, key=lambda each: (_KINDS.index(each.kind), each.url != url))
+    best = min(listings, key=lambda listing: (_KINDS.index(listing.kind), listing.url != url))
     values = {**best.settings, "name": _free(urlsplit(url).hostname or "site", taken)}
     source = validate(SourceConfig, {**values, "kind": best.kind, "url": best.url}, url)
     return FoundSource(source, f"{best.kind} {best.url}, {best.listed} articles")
@@ -191,7 +191,7 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
     }
     validate(Settings, sections, SETTINGS_FILE)
     with replaced(sources) as file:
-        tables = "\n".join(source_table(each) for each in answers.sources)
+        tables = "\n".join(source_table(source) for source in answers.sources)
         file.write(f"# The sources of {answers.name}.\n\n{tables}".encode())
         file.flush()
         load_sources(Path(file.name))

@@ -228,15 +228,15 @@ class _Look:
         self._show(page.title or item.title, page.text, author, own, known)
 
     def _show(self, title: str, text: str, author: str | None, *dates: Publication) -> None:
-        found = self.found
+        check = self.found
         hidden = mask(normalise(f"{title}\n{text}"))
-        found.masked = dict(hidden.counts)
+        check.masked = dict(hidden.counts)
         # A title is shown as the tokenizer would see it: it may hold personal data too.
-        found.title = mask(normalise(title)).text[:_TITLE]
+        check.title = mask(normalise(title)).text[:_TITLE]
         publication = self._services.publication(self.source, datetime.now(UTC), *dates)
         when = publication.at
-        found.published_at = when.isoformat(timespec="seconds") if when else None
-        found.dated_by, found.author = publication.origin, author
-        found.characters = len(text)
-        found.language = "ko" if is_korean(text, self.source.language) else "other"
-        found.reasons = ["undated"] if when is None else list(doubtful({publication.origin: 1}))
+        check.published_at = when.isoformat(timespec="seconds") if when else None
+        check.dated_by, check.author = publication.origin, author
+        check.characters = len(text)
+        check.language = "ko" if is_korean(text, self.source.language) else "other"
+        check.reasons = ["undated"] if when is None else list(doubtful({publication.origin: 1}))

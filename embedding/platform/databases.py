@@ -12,7 +12,7 @@ DATABASES: tuple[DatabaseName, ...] = get_args(DatabaseName)
 
 def on_postgres(settings: Settings) -> list[DatabaseName]:
     """What has its tables on PostgreSQL by these settings."""
-    return [one for one in DATABASES if settings.database_address(one).startswith("postgresql")]
+    return [name for name in DATABASES if settings.database_address(name).startswith("postgresql")]
 
 
 def check_databases(settings: Settings) -> None:

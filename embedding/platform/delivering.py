@@ -81,9 +81,9 @@ class EvidenceDelivery:
             f"/evidence/{path.parent.name}/{path.name}",
         )
         try:
-            found = ask_door(door, self._context, self._authority, to, data)
+            answer = ask_door(door, self._context, self._authority, to, data)
         except OSError as error:
             raise PlatformError(f"{self._where}: it does not answer ({error}).") from error
-        if found is None:
+        if answer is None:
             raise PlatformError(f"{self._where}: another host answers there.")
-        return found[0]
+        return answer[0]

@@ -96,10 +96,10 @@ class Door:
         paths = self._settings.paths
         invitation = invitation_file(paths, token)
         try:
-            held = json.loads(invitation.read_bytes())
-            if time.time() > float(held["expires"]):
+            invited = json.loads(invitation.read_bytes())
+            if time.time() > float(invited["expires"]):
                 return 410, {}
-            given = self._for_role(held["role"], request)
+            given = self._for_role(invited["role"], request)
             with self._lock:
                 invitation.unlink()
         except FileNotFoundError as error:

@@ -100,8 +100,8 @@ def address_now(host: JoinedHost) -> str:
     if host.role == "server" or not host.control:
         return host.address
     try:
-        found = socket.getaddrinfo(host.control, host.port, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, resolved = found[0]
+        addresses = socket.getaddrinfo(host.control, host.port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, resolved = addresses[0]
         with socket.socket(family, kind, protocol) as way:
             way.connect(resolved)  # a datagram socket: nothing is sent
             return str(way.getsockname()[0])
@@ -119,7 +119,7 @@ def ensure_authority(settings: Settings) -> None:
         ensure_tokens(paths)
     paths.authority.unlink(missing_ok=True)
     ensure_secret(paths.authority, cert.read_text("ascii"))
-    names = tuple(one for one in (settings.hosts.address, "127.0.0.1", "localhost") if one)
+    names = tuple(name for name in (settings.hosts.address, "127.0.0.1", "localhost") if name)
     ensure_issued(paths.secrets, "server", own, names)
 
 
@@ -169,8 +169,8 @@ def invite(settings: Settings, hours: float, role: Role = "node") -> JoiningFile
         )
     ensure_authority(settings)
     token = secrets.token_hex(32)
-    held = {"role": role, "expires": time.time() + hours * 3600}
-    ensure_secret(invitation_file(settings.paths, token), json.dumps(held))
+    content = {"role": role, "expires": time.time() + hours * 3600}
+    ensure_secret(invitation_file(settings.paths, token), json.dumps(content))
     return JoiningFile(
         role=role,
         address=settings.hosts.address,
@@ -244,8 +244,8 @@ def _require_new_authority(paths: PathsConfig, before: JoinedHost, file: Joining
             f"--join: {paths.home} has joined {before.control} as a {before.role}, and the file "
             f"is of {file.address} for a {file.role}; an empty home is accepted (paths.home)."
         )
-    held = paths.authority.read_text("ascii") if paths.authority.is_file() else ""
-    if held and fingerprint(ssl.PEM_cert_to_DER_cert(held)) == file.authority:
+    authority = paths.authority.read_text("ascii") if paths.authority.is_file() else ""
+    if authority and fingerprint(ssl.PEM_cert_to_DER_cert(authority)) == file.authority:
         raise ConfigError(
             f"--join: {paths.home} has joined already; `yeoron up` without --join starts it."
         )
@@ -259,14 +259,14 @@ def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:
     context.verify_mode = ssl.CERT_NONE  # known by its fingerprint, before the token is sent
     asked = json.dumps({"token": file.token, "request": request}).encode()
     try:
-        found = ask_door((file.address, file.port), context, file.authority, "/join", asked)
+        answer = ask_door((file.address, file.port), context, file.authority, "/join", asked)
     except OSError as error:
         raise PlatformError(
             f"{where} does not answer ({error}); the file is good for another try."
         ) from error
-    if found is None:
+    if answer is None:
         raise ConfigError(f"{where} has another authority than the file names; ask for a new file.")
-    status, body, own = found
+    status, body, own = answer
     if status in _REFUSED:
         raise ConfigError(f"{where} refuses the file: {_REFUSED[status]}; ask for a new one.")
     if status != http.client.OK:

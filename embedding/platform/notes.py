@@ -31,36 +31,36 @@ def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
     simulated  the sources are those of the simulated web, which plants faults
     """
     planted = " (the simulated web plants faults)" if simulated else ""
-    found = [f"server: {reason}" for reason in status.get("ailing") or ()]
-    found += lacking_windows(status.get("snapshots") or ())
-    found += (status.get("waits") or {}).values()
+    lines = [f"server: {reason}" for reason in status.get("ailing") or ()]
+    lines += lacking_windows(status.get("snapshots") or ())
+    lines += (status.get("waits") or {}).values()
     for label, window in (status.get("windows") or {}).items():
         if late := window.get("late_documents"):
             from embedding.snapshots.format import Missing, sentence  # numpy: only where asked
 
             lacks = Missing(part="documents", reason="late_documents", documents=late)
-            found.append(sentence(lacks, label))
+            lines.append(sentence(lacks, label))
     for source, alarm in sorted((status.get("alarms") or {}).items()):
-        found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
+        lines.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
     for name, node in sorted((status.get("nodes") or {}).items()):
         report = node.get("report") or {}
         if node.get("state") == "gone":
-            found.append(f"{name}: not heard of for {node.get('last_seen_s') or 0:.0f} s.")
+            lines.append(f"{name}: not heard of for {node.get('last_seen_s') or 0:.0f} s.")
         if report.get("last_error"):
-            found.append(f"{name}: {report['last_error']}")
+            lines.append(f"{name}: {report['last_error']}")
         if report.get("full_waits"):
-            found.append(
+            lines.append(
                 f"{name}: the queue was full ({report.get('queue_capacity', 0):,} tokens) and the "
                 f"crawler waited {report['full_waits']} times; learning is slower than reading: "
                 "add nodes or lower node.replay_ratio."
             )
         if left_out := texts_left_out(report.get("text") or {}):
-            found.append(f"{name}: {left_out}")
+            lines.append(f"{name}: {left_out}")
         for source, row in sorted((report.get("sources") or {}).items()):
             if counts := counted((row.get("errors") or {}) | doubtful(row.get("dated") or {})):
                 last = f" Last: {row['last_error']}" if row.get("last_error") else ""
-                found.append(f"{source}{planted}: {counts}.{last}")
-    return found
+                lines.append(f"{source}{planted}: {counts}.{last}")
+    return lines
 
 
 def counted(faults: Mapping[str, int]) -> str:
@@ -76,7 +76,7 @@ def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     windows = {(ref["window_start"], ref["window_end"]): ref.get("lacks", ()) for ref in refs}
     lacking = [lacks for lacks in windows.values() if lacks]
-    found = [one for lacks in lacking[-LATEST_NAMED:] for one in lacks]
+    lines = [lack for lacks in lacking[-LATEST_NAMED:] for lack in lacks]
     if more := len(lacking[:-LATEST_NAMED]):
-        found.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
-    return found
+        lines.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
+    return lines

@@ -125,7 +125,7 @@ def with_common(settings: Settings, services: Sequence[Service]) -> list[Service
         **settings.trace.environment,
         FORMAT_VARIABLE: settings.log.format,
     }
-    return [replace(one, environment={**common, **one.environment}) for one in services]
+    return [replace(service, environment={**common, **service.environment}) for service in services]
 
 
 def require_stopped(settings: Settings) -> Supervisor:
@@ -201,7 +201,7 @@ def supervisors(settings: Settings) -> list[Supervisor]:
 
 def running_supervisor(settings: Settings) -> Supervisor | None:
     """The supervisor that runs now, None when none does."""
-    return next((found for found in supervisors(settings) if found.states()), None)
+    return next((supervisor for supervisor in supervisors(settings) if supervisor.states()), None)
 
 
 def bring_down(settings: Settings) -> int:

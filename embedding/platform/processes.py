@@ -55,16 +55,16 @@ def marked(home: Path) -> list[psutil.Process]:
     value = mark(home)
     session = _session(home)
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    found = []
+    processes = []
     for process in psutil.process_iter():
         if process.pid in own:
             continue
         try:
             if process.status() != psutil.STATUS_ZOMBIE and _ours(process, value, session):
-                found.append(process)
+                processes.append(process)
         except (psutil.AccessDenied, psutil.NoSuchProcess, OSError):
             continue
-    return found
+    return processes
 
 
 def _ours(process: psutil.Process, value: str, session: tuple[int, float] | None) -> bool:
@@ -147,10 +147,10 @@ def homes(home: Path) -> tuple[Path, Path]:
 
 def running_platform(home: Path) -> RunningPlatform | None:
     """The platform that runs in `home`, or its demo; None when neither does."""
-    for one in homes(home):
-        run = one / "run"
+    for state in homes(home):
+        run = state / "run"
         if supervisor_pid(run) is not None:
-            return RunningPlatform(one, _environment(run / SERVICES_FILE))
+            return RunningPlatform(state, _environment(run / SERVICES_FILE))
     return None
 
 
@@ -166,8 +166,8 @@ def supervisor_pid(run: Path) -> int | None:
 def _environment(services: Path) -> dict[str, str]:
     """The settings that the services were given; none where the file cannot be read."""
     try:
-        held = json.loads(services.read_text(encoding="utf-8"))
-        given: dict[str, str] = next(iter(held.values()))["environment"]
+        stored = json.loads(services.read_text(encoding="utf-8"))
+        given: dict[str, str] = next(iter(stored.values()))["environment"]
     except (OSError, ValueError, StopIteration, KeyError, TypeError, AttributeError):
         return {}
     return {k: v for k, v in given.items() if k.startswith("YEORON_") and k != MARK}

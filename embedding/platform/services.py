@@ -108,6 +108,11 @@ def dask_workers(settings: Settings, scheduler: str, host: str) -> list[Service]
     ]
 
 
+def dask_services(settings: Settings) -> list[Service]:
+    """Scheduler and workers of a platform on one host."""
+    return [dask_scheduler(settings), *dask_workers(settings, settings.dask_url, "127.0.0.1")]
+
+
 def door_service(settings: Settings) -> Service:
     """Answers hosts that join."""
     address = f"tcp://{bracketed(settings.hosts.address)}:{settings.hosts.port}"

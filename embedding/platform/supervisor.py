@@ -159,10 +159,10 @@ class Supervisor:
         self._place_socket()
         run, logs, socket = (_escape(path) for path in (self.run, self.logs, self.socket))
         parts = [HEADER.format(logs=logs, run=run, socket=socket)]
-        held = {}
+        jobs = {}
         for service in services:
             environment = {**service.environment, MARK: mark(self.home)}
-            held[service.name] = {"command": service.command, "environment": environment}
+            jobs[service.name] = {"command": service.command, "environment": environment}
             launcher = ("-m", "embedding.platform.launch", str(self.services), service.name)
             parts.append(
                 PROGRAM.format(
@@ -172,7 +172,7 @@ class Supervisor:
                     logs=_escape(logs),  # this one setting is expanded twice
                 )
             )
-        for path, text in ((self.services, json.dumps(held)), (self.configuration, "".join(parts))):
+        for path, text in ((self.services, json.dumps(jobs)), (self.configuration, "".join(parts))):
             path.touch(mode=0o600)
             path.write_text(text, encoding="utf-8")
 
@@ -228,17 +228,17 @@ class Supervisor:
 
     def states(self) -> dict[str, str]:
         """State of every service by name (`RUNNING`, `FATAL`, …); empty when not running."""
-        return {one["name"]: one["statename"] for one in self._all()}
+        return {process["name"]: process["statename"] for process in self._all()}
 
     def pids(self) -> dict[str, int]:
-        return {one["name"]: one["pid"] for one in self._all() if one["pid"]}
+        return {process["name"]: process["pid"] for process in self._all() if process["pid"]}
 
     def _all(self) -> list[dict[str, Any]]:
         if not self.socket.exists():
             return []
         with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
-            found: list[dict[str, Any]] = calls.getAllProcessInfo()
-            return found
+            processes: list[dict[str, Any]] = calls.getAllProcessInfo()
+            return processes
         return []
 
     def restart(self, name: str) -> None:

@@ -38,17 +38,17 @@ def asked(call: Callable[[], _Answer], failed: Callable[[str], YeoronError]) -> 
     failed  the error to raise, of what the store said
     FileNotFoundError, and errors of ours, go through.
     """
-    for at in range(_TRIES):
+    for tried in range(_TRIES):
         try:
             return call()
         except (FileNotFoundError, YeoronError):
             raise
         # What clients of object stores raise is of many kinds, and not all are an OSError.
         except Exception as error:
-            if at == _TRIES - 1 or isinstance(error, PermissionError):
+            if tried == _TRIES - 1 or isinstance(error, PermissionError):
                 reason = " ".join(str(error).split())[:_SENTENCE] or type(error).__name__
                 raise failed(reason.rstrip(".")) from error
-        time.sleep(_PAUSE_S * 2**at)
+        time.sleep(_PAUSE_S * 2**tried)
     raise AssertionError("the last try returns or raises")
 
 
@@ -57,12 +57,12 @@ def put_whole(fs: Any, source: Path, target: str) -> None:
     fs.put_file(str(source), target)
     fs.invalidate_cache()
     try:
-        found = int(fs.info(target)["size"])
+        size = int(fs.info(target)["size"])
     except FileNotFoundError:
-        found = 0
+        size = 0
     sent = source.stat().st_size
-    if found != sent:
-        raise OSError(f"{target} has {found} bytes there, {sent} were sent")
+    if size != sent:
+        raise OSError(f"{target} has {size} bytes there, {sent} were sent")
 
 
 def objects_under(
@@ -149,8 +149,8 @@ class Folder:
     def names(self) -> list[str]:
         if not self.root.is_dir():
             return []
-        found = (path for path in self.root.iterdir() if not path.name.startswith("."))
-        return sorted(path.name for path in found if path.is_dir())
+        folders = (path for path in self.root.iterdir() if not path.name.startswith("."))
+        return sorted(path.name for path in folders if path.is_dir())
 
     def holds(self, name: str) -> bool:
         """Whether there is a directory of that name, by its path: a list that is read while another
@@ -282,8 +282,8 @@ class Remote:
             entries = asked(listed, self._failed("listed"))
         except FileNotFoundError:
             return []
-        found = (entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory")
-        names = (name.rsplit("/", 1)[-1] for name in found)
+        paths = (entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory")
+        names = (name.rsplit("/", 1)[-1] for name in paths)
         # Who lists is told by others what is there.
         return sorted(name for name in names if ID.fullmatch(name))
 

@@ -79,7 +79,7 @@ def erase(folder: Path, *, word: str | None = None, source: str | None = None) -
     if not holds(folder, word=word, source=source):
         return False
     manifest = read_manifest(folder)
-    draft, whole = (folder.with_name(f"{one}{folder.name}") for one in (_DRAFT, WHOLE))
+    draft, whole = (folder.with_name(f"{prefix}{folder.name}") for prefix in (_DRAFT, WHOLE))
     for left in (draft, whole):
         shutil.rmtree(left, ignore_errors=True)
     draft.mkdir()
@@ -170,9 +170,9 @@ def _counts(table: pa.Table, word: str | None, source: str | None, row: int) -> 
     kept = table.filter(pa.array(~gone))
     for name in ("word", "source"):
         # A dictionary would name what no row names any more.
-        at = kept.schema.get_field_index(name)
+        column = kept.schema.get_field_index(name)
         again = encoded(pc.cast(kept[name], pa.string()).to_pylist())
-        kept = kept.set_column(at, name, again)
+        kept = kept.set_column(column, name, again)
     return kept
 
 

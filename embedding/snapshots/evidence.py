@@ -155,11 +155,11 @@ class EvidenceStore:
         """
         # Files of before comments were cut off hold their addresses still.
         tables = [_of_pages(table) for table, _ in self._tables([word], start, end)]
-        found = [table.filter(pc.not_equal(table["url"], "")) for table in tables]
-        if not any(table.num_rows for table in found):
+        addressed = [table.filter(pc.not_equal(table["url"], "")) for table in tables]
+        if not any(table.num_rows for table in addressed):
             return []
         once: dict[str, Evidence] = {}
-        for row in sampled(pa.concat_tables(found)).sort_by("day").to_pylist():
+        for row in sampled(pa.concat_tables(addressed)).sort_by("day").to_pylist():
             if row["url"]:
                 once[row["url"]] = Evidence(row["url"], row["source"], day_of(row["day"]))
         by_source: dict[str, list[Evidence]] = {}
@@ -211,7 +211,7 @@ class EvidenceStore:
 
         dry  only count
         """
-        found = 0
+        rows = 0
         for path in sorted(self.folder.glob("*/*.parquet")):
             try:
                 table, schema = _whole(path, path)
@@ -225,14 +225,14 @@ class EvidenceStore:
             if until is not None:
                 gone |= table["day"].to_numpy() <= until
             n = int(gone.sum())
-            found += n
+            rows += n
             if dry or not n:
                 continue
             if n == table.num_rows:
                 path.unlink()
                 continue
             _write(path, table.filter(pa.array(~gone)), _marks([schema]))
-        return found
+        return rows
 
     def trim(self, *, dry: bool = False) -> int:
         """Bring files of earlier versions to what is kept today (see above); how many there are.
@@ -241,7 +241,7 @@ class EvidenceStore:
         dry  only count
         """
         key = os.urandom(16)
-        found = 0
+        files = 0
         for folder in sorted(path for path in self.folder.glob("*") if path.is_dir()):
             old = []
             for path in sorted(folder.glob("*.parquet")):
@@ -250,7 +250,7 @@ class EvidenceStore:
                     if _NAMED_KEY not in (schema.metadata or {}):
                         own = _unlinked(_of_pages(table), _sketch_of(schema), key)
                         old.append((path, own, _marks([schema])))
-            found += len(old)
+            files += len(old)
             if dry or not old:
                 continue
             pairs = {(r["url"], r["word"]) for _, t, _ in old for r in t.to_pylist() if r["url"]}
@@ -263,7 +263,7 @@ class EvidenceStore:
                 blank = [(r["url"], r["word"]) not in kept for r in table.to_pylist()]
                 trimmed = sampled(_nameless(table, np.array(blank, dtype=bool)))
                 _write(path, trimmed, marks | {_NAMED_KEY: _TODAY[_NAMED_KEY]})
-        return found
+        return files
 
     def _files(self, start: datetime, end: datetime) -> list[Path]:
         first, last = f"{start:%Y-%m}", f"{end:%Y-%m}"
@@ -276,13 +276,13 @@ class EvidenceStore:
         parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
         if len(parts) <= MOST_PARTS:
             return
-        found = []
+        opened = []
         for path in parts:
             with suppress(FileNotFoundError):  # delivered to the control host in the meantime
-                found.append(_whole(path, path))
-        if found:
-            whole = sampled(pa.concat_tables([table for table, _ in found]))
-            _publish(folder, whole, writer, _marks([schema for _, schema in found]))
+                opened.append(_whole(path, path))
+        if opened:
+            whole = sampled(pa.concat_tables([table for table, _ in opened]))
+            _publish(folder, whole, writer, _marks([schema for _, schema in opened]))
         for path in parts:
             path.unlink(missing_ok=True)
 
@@ -427,9 +427,9 @@ def _with(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.
 
 def _of_pages(table: pa.Table) -> pa.Table:
     """The same rows with addresses of pages."""
-    found = pc.dictionary_encode(table.column("url").combine_chunks())
-    pages = pa.array([page_of(url) for url in found.dictionary.to_pylist()], pa.string())
-    return _with(table, "url", pages.take(found.indices))
+    urls = pc.dictionary_encode(table.column("url").combine_chunks())
+    pages = pa.array([page_of(url) for url in urls.dictionary.to_pylist()], pa.string())
+    return _with(table, "url", pages.take(urls.indices))
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -444,9 +444,9 @@ def _months(days: np.ndarray[tuple[int], np.dtype[np.int32]]) -> np.ndarray:
 
 def _in_turn(groups: Sequence[list[Evidence]], n: int) -> list[Evidence]:
     chosen = []
-    for at in range(max(len(group) for group in groups)):
-        chosen += [group[at] for group in groups if at < len(group)]
-    return sorted(chosen[:n], key=lambda one: (-one.published.toordinal(), one.url))
+    for turn in range(max(len(group) for group in groups)):
+        chosen += [group[turn] for group in groups if turn < len(group)]
+    return sorted(chosen[:n], key=lambda document: (-document.published.toordinal(), document.url))
 
 
 def _safe(name: str) -> str:

@@ -45,8 +45,8 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
     left_out: list[str] = []
     if write not in (_keyedvectors, _parquet):
         words = snapshot.words
-        fit = np.array([len(words[at].split()) == 1 for at in order], bool)
-        left_out = [words[at] for at in order[~fit]]
+        fit = np.array([len(words[row].split()) == 1 for row in order], bool)
+        left_out = [words[row] for row in order[~fit]]
         order = order[fit]
     if not len(order):
         raise InputError(
@@ -65,8 +65,8 @@ def _binary(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
     """The binary file of word2vec.c."""
     words, vectors = snapshot.words, snapshot.vectors
     file.write(f"{len(order)} {snapshot.dim}\n".encode())
-    for at in order:
-        file.write(words[at].encode() + b" " + vectors[at].astype("<f4").tobytes() + b"\n")
+    for row in order:
+        file.write(words[row].encode() + b" " + vectors[row].astype("<f4").tobytes() + b"\n")
 
 
 def _text(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
@@ -74,8 +74,8 @@ def _text(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
     words, vectors = snapshot.words, snapshot.vectors
     line = "%s" + " %.9g" * snapshot.dim + "\n"
     file.write(f"{len(order)} {snapshot.dim}\n".encode())
-    for at in order:
-        file.write((line % (words[at], *vectors[at].tolist())).encode())
+    for row in order:
+        file.write((line % (words[row], *vectors[row].tolist())).encode())
 
 
 def _keyedvectors(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
@@ -87,7 +87,7 @@ def _keyedvectors(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
             "export format keyedvectors: gensim is not installed; install it, or export word2vec."
         ) from error
     vectors = KeyedVectors(snapshot.dim, dtype=np.float32)
-    vectors.add_vectors([snapshot.words[at] for at in order], snapshot.vectors[order])
+    vectors.add_vectors([snapshot.words[row] for row in order], snapshot.vectors[order])
     vectors.expandos["count"] = snapshot.counts[order]
     vectors.save(file)
 
@@ -96,7 +96,7 @@ def _parquet(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
     """Columns word, count and vector (a list of float32)."""
     vectors = np.ascontiguousarray(snapshot.vectors[order], dtype=np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), snapshot.dim)
-    words = [snapshot.words[at] for at in order]
+    words = [snapshot.words[row] for row in order]
     table = pa.table({"word": words, "count": snapshot.counts[order], "vector": column})
     pq.write_table(table, file, compression="zstd")
 

@@ -32,11 +32,11 @@ _validated: set[tuple[int, int, int, int]] = set()
 """Files that this process has validated: device, inode, time of the change, size."""
 
 
-def validate(found: pa.RecordBatch | pa.Table, file: int) -> None:
+def validate(rows: pa.RecordBatch | pa.Table, file: int) -> None:
     """Check every offset and code of an Arrow file: Arrow itself follows those of a file made by
     hand out of the memory of the process. Once a file and process; columns of numbers cost nothing.
 
-    file  descriptor of the open file from which `found` was read
+    file  descriptor of the open file from which `rows` was read
 
     Raises pyarrow.ArrowInvalid for a file that no writer of Arrow makes.
     """
@@ -44,7 +44,7 @@ def validate(found: pa.RecordBatch | pa.Table, file: int) -> None:
     seen = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     if seen in _validated:
         return
-    found.validate(full=True)
+    rows.validate(full=True)
     _validated.add(seen)
 
 

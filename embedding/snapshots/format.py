@@ -96,15 +96,15 @@ class Missing(BaseModel):
     """How many documents are concerned; 0: not known."""
 
 
-def sentence(one: Missing, label: str) -> str:
+def sentence(missing: Missing, label: str) -> str:
     """Why, and what to do. label: of the window"""
-    template = _SENTENCES.get(one.reason, _SENTENCES["other"])
+    template = _SENTENCES.get(missing.reason, _SENTENCES["other"])
     return template.format(
         label=label,
-        where=", ".join(one.where) or "its nodes",
-        documents=f"{one.documents:,}" if one.documents else "some",
-        part=one.part,
-        reason=one.reason,
+        where=", ".join(missing.where) or "its nodes",
+        documents=f"{missing.documents:,}" if missing.documents else "some",
+        part=missing.part,
+        reason=missing.reason,
     )
 
 
@@ -209,7 +209,7 @@ class Manifest(BaseModel):
     @property
     def judgeable(self) -> bool:
         """Whether nothing of how words were used in the window is known to be missing."""
-        return all(one.part != "usage" for one in self.lacking)
+        return all(missing.part != "usage" for missing in self.lacking)
 
     def ref(self, uri: str) -> SnapshotRef:
         """A pointer to this snapshot at `uri`."""
@@ -310,7 +310,7 @@ def write_counts(path: Path, rows: WordCounts) -> None:
 
 def write_phrases(path: Path, phrases: Iterable[Phrase]) -> None:
     """Write phrases.arrow as one record batch."""
-    rows = [asdict(each) for each in sorted(phrases, key=lambda each: each.word)]
+    rows = [asdict(phrase) for phrase in sorted(phrases, key=lambda phrase: phrase.word)]
     write_batch(path, pa.RecordBatch.from_pylist(rows, schema=pa.schema(PHRASE)))
 
 

@@ -40,8 +40,8 @@ _BLOCK = 16_384
 def sureness(counts: npt.ArrayLike) -> FloatArray:
     """float32 [n]: √(c / (c + UNSURE)) of running counts [n]; one below 1 counts as 1."""
     known = np.maximum(np.asarray(counts, dtype=np.float64), 1.0)
-    found: FloatArray = np.sqrt(known / (known + UNSURE)).astype(np.float32)
-    return found
+    factors: FloatArray = np.sqrt(known / (known + UNSURE)).astype(np.float32)
+    return factors
 
 
 def frequent(counts: npt.ArrayLike, most: int = _CENTRED) -> npt.NDArray[np.int64]:
@@ -65,16 +65,16 @@ def directions_of(vectors: FloatArray, centre: FloatArray) -> FloatArray:
     """d(x) float32 [n, d] of vectors [n, d]; zeros for a vector of zeros."""
     rows = np.asarray(vectors, dtype=np.float32)
     nonzero = rows.any(axis=1, keepdims=True)
-    found: FloatArray = unit_rows((unit_rows(rows) - centre) * nonzero)
-    return found
+    directions: FloatArray = unit_rows((unit_rows(rows) - centre) * nonzero)
+    return directions
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
     """float32 [n, d]: rows divided by their length; rows of zeros stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    found = np.zeros(rows.shape, dtype=np.float32)
-    np.divide(rows, lengths, out=found, where=lengths > 0)
-    return found
+    units = np.zeros(rows.shape, dtype=np.float32)
+    np.divide(rows, lengths, out=units, where=lengths > 0)
+    return units
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class RowScales:
     def of(cls, vectors: FloatArray, centre: FloatArray, sure: FloatArray) -> RowScales:
         """Of vectors float32 [n, d], with their `sureness`."""
         inverse, outer = np.zeros(len(vectors), np.float32), np.zeros(len(vectors), np.float32)
-        for at in range(0, len(vectors), _BLOCK):
-            rows, part = vectors[at : at + _BLOCK], slice(at, at + _BLOCK)
+        for start in range(0, len(vectors), _BLOCK):
+            rows, part = vectors[start : start + _BLOCK], slice(start, start + _BLOCK)
             lengths = np.linalg.norm(rows, axis=1)
             apart = np.linalg.norm(unit_rows(rows) - centre, axis=1)
             nonzero = (lengths > 0) & (apart > 0)
@@ -129,5 +129,5 @@ def highest(figures: FloatArray, n: int) -> IntArray:
     k = min(n, len(figures))
     best = np.argpartition(-figures, k - 1)[:k] if k < len(figures) else np.arange(k)
     best = best[np.lexsort((best, -figures[best]))]
-    found: IntArray = best[np.isfinite(figures[best])]
-    return found
+    finite: IntArray = best[np.isfinite(figures[best])]
+    return finite

@@ -73,16 +73,16 @@ def unreadable(figures: Mapping[str, float]) -> str | None:
     """
     reasons = []
     cosine, axis = figures.get("mean_cosine", 0.0), figures.get("first_axis", 0.0)
-    held, unigram = figures.get("held_out"), figures.get("held_out_unigram")
-    loss = figures.get("loss") if held is None else held
+    held_out, unigram = figures.get("held_out"), figures.get("held_out_unigram")
+    loss = figures.get("loss") if held_out is None else held_out
     part = None if loss is None or unigram is None else loss / unigram
     if max(cosine, axis) > _COLLAPSED and (part is None or part > _LEARNT_WELL):
         reasons.append(f"its vectors point nearly the same way (mean cosine {cosine:.2f})")
     if part is not None and part > LEARNT:
-        which = "the text that it learns" if held is None else "held-out text"
+        which = "the text that it learns" if held_out is None else "held-out text"
         reasons.append(f"it predicts {which} no better than word frequencies do")
     read = figures.get("words_read")
-    too_few = read is not None and "mean_cosine" not in figures and held is None
+    too_few = read is not None and "mean_cosine" not in figures and held_out is None
     if too_few:
         reasons.append(
             f"fewer than {FEWEST} words have a vector"

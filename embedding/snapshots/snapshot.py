@@ -145,8 +145,8 @@ class Snapshot:
     def _earlier_in(self, window: Window) -> pa.RecordBatch | None:
         if self._earlier_table is None:
             return None
-        at = self._earlier_table.column("window").to_numpy()
-        own = (at >= window.start.timestamp()) & (at < window.end.timestamp())
+        starts = self._earlier_table.column("window").to_numpy()
+        own = (starts >= window.start.timestamp()) & (starts < window.end.timestamp())
         return self._earlier_table.filter(pa.array(own))
 
     @cached_property
@@ -194,8 +194,8 @@ class Snapshot:
             pa.ipc.open_file(source, options=options) as reader,
         ):
             flat = reader.get_batch(0).column(0).flatten().to_numpy()
-        found: FloatArray = flat.reshape(len(self), self.dim)[rows]
-        return found
+        chosen: FloatArray = flat.reshape(len(self), self.dim)[rows]
+        return chosen
 
     def source_counts(
         self, word: str, before: Window | None = None
@@ -207,11 +207,11 @@ class Snapshot:
         table = self.counts_table if before is None else self._earlier_in(before)
         if table is None:
             return {}
-        at = _bisect(table.column("word").dictionary, word)
+        code = _bisect(table.column("word").dictionary, word)
         codes = table.column("word").indices.to_numpy()
         # In their own type: else all codes are converted.
-        ends = np.array([at, at + 1], dtype=codes.dtype)
-        first, last = np.searchsorted(codes, ends) if at >= 0 else (0, 0)
+        ends = np.array([code, code + 1], dtype=codes.dtype)
+        first, last = np.searchsorted(codes, ends) if code >= 0 else (0, 0)
         out: dict[str, tuple[int, int, int]] = {}
         for row in table.slice(int(first), int(last - first)).to_pylist():
             count, documents, authors = out.get(row["source"], (0, 0, 0))
@@ -235,8 +235,8 @@ class Snapshot:
     def rows(self, words: Sequence[str] | pa.StringArray) -> IntArray:
         """int64 [n]: rows of several words (or a `word_column`) at once, -1 for an unknown one."""
         asked = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
-        found = pc.index_in(asked, value_set=self._batch.column("word"))
-        return np.asarray(found.fill_null(-1).to_numpy(), np.int64)
+        indices = pc.index_in(asked, value_set=self._batch.column("word"))
+        return np.asarray(indices.fill_null(-1).to_numpy(), np.int64)
 
     def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]]:
         """The n words nearest to a word, as texts have it, with their nearness
@@ -263,10 +263,10 @@ class Snapshot:
         SnapshotError, for a file that was changed with both digests.
         """
         for name, expected in self.manifest.files.items():
-            found = entry(self.path / name)
-            if found.sha256 != expected.sha256:
+            there = entry(self.path / name)
+            if there.sha256 != expected.sha256:
                 raise SnapshotError(
-                    f"snapshot {self.id}: {name} is damaged: its SHA-256 is {found.sha256}, the "
+                    f"snapshot {self.id}: {name} is damaged: its SHA-256 is {there.sha256}, the "
                     f"manifest says {expected.sha256}."
                 )
         if not self.manifest.erased and self.manifest.expected_id() != self.id:

@@ -54,11 +54,11 @@ def read_note(text: str | None, where: str) -> dict[str, Withdrawn]:
         ) from error
 
 
-def note_of(held: Mapping[str, Withdrawn]) -> str:
+def note_of(withdrawn: Mapping[str, Withdrawn]) -> str:
     """Inverse of `read_note`."""
     entries = {
         name: {"at": entry.at.isoformat(), "reason": entry.reason}
-        for name, entry in sorted(held.items())
+        for name, entry in sorted(withdrawn.items())
     }
     return json.dumps(entries, ensure_ascii=False, indent=2) + "\n"
 
@@ -244,7 +244,7 @@ class SnapshotStore:
         all_ids = dict.fromkeys([*ids, *(older for name in ids for older in self._revisions(name))])
         now = dict.fromkeys(all_ids, Withdrawn(datetime.now(UTC), reason))
         # One that is withdrawn already stays as it is.
-        self._note(lambda held: {**now, **held})
+        self._note(lambda before: {**now, **before})
 
     def reinstate(self, ids: Sequence[str]) -> None:
         """Put withdrawn snapshots back into the series; SnapshotError for one that is not."""
@@ -297,8 +297,8 @@ class SnapshotStore:
         replaced = {older for ref in refs for older in self._revisions(ref.id)}
         old = [
             name
-            for name, at in self._all().items()
-            if name in replaced or (at < before and name not in kept)
+            for name, written_at in self._all().items()
+            if name in replaced or (written_at < before and name not in kept)
         ]
         for name in () if dry else old:
             self._place.remove(name)
@@ -314,14 +314,14 @@ class SnapshotStore:
 
     def _all(self) -> dict[str, float]:
         """When each snapshot was written, withdrawn ones too."""
-        found = {name: self._place.written_at(name) for name in self._place.names()}
+        times = {name: self._place.written_at(name) for name in self._place.names()}
         return {
-            name: at for name, at in found.items() if at is not None and layout.ID.fullmatch(name)
+            name: at for name, at in times.items() if at is not None and layout.ID.fullmatch(name)
         }
 
     def _revisions(self, name: str) -> dict[str, layout.Manifest]:
         """The revisions before one, by id; of a damaged one nobody knows any."""
-        found: dict[str, layout.Manifest] = {}
+        revisions: dict[str, layout.Manifest] = {}
         with suppress(SnapshotError):
             newest = self.manifest(name)
             begin = f"{newest.window.label}-"
@@ -330,8 +330,8 @@ class SnapshotStore:
                 with suppress(SnapshotError):
                     one = self.manifest(other)
                     if _series(one) == _series(newest) and one.revision < newest.revision:
-                        found[other] = one
-        return found
+                        revisions[other] = one
+        return revisions
 
     def _scan(self) -> tuple[Refs, dict[str, str]]:
         manifests: dict[str, layout.Manifest] = {}
@@ -342,14 +342,14 @@ class SnapshotStore:
             if name in gone:
                 continue
             try:
-                one = manifests[name] = self._read(name)
-                newest[_series(one)] = max(one.revision, newest.get(_series(one), 1))
+                manifest = manifests[name] = self._read(name)
+                newest[_series(manifest)] = max(manifest.revision, newest.get(_series(manifest), 1))
             except SnapshotError as error:
                 broken[name] = str(error)
         refs = {
-            name: one.ref(self._place.address(name))
-            for name, one in manifests.items()
-            if one.revision == newest[_series(one)]
+            name: manifest.ref(self._place.address(name))
+            for name, manifest in manifests.items()
+            if manifest.revision == newest[_series(manifest)]
         }
         return sorted(refs.values(), key=lambda ref: _order(ref, refs)), broken
 

@@ -76,13 +76,13 @@ def check(usage: Usage, words: int, dim: int, where: str) -> None:
         and usage.means.shape == (n, replicas, dim)
         and (n == 0 or (int(usage.rows.min()) >= 0 and int(usage.rows.max()) < words))
     )
-    if not (fits and all(_finite(each) for each in (usage.means, usage.pairs))):
+    if not (fits and all(_finite(part) for part in (usage.means, usage.pairs))):
         raise SnapshotError(
             f"{where}: the sums of usage do not fit {words} words of dimension {dim}, or are not "
             "finite."
         )
-    for each in (*usage.reread, *([] if usage.busiest is None else [usage.busiest])):
-        check(each, words, dim, where)
+    for part in (*usage.reread, *([] if usage.busiest is None else [usage.busiest])):
+        check(part, words, dim, where)
 
 
 def _finite(values: FloatArray | HalfArray) -> bool:
@@ -91,19 +91,19 @@ def _finite(values: FloatArray | HalfArray) -> bool:
         return bool(np.isfinite(values).all())
     bits = np.ascontiguousarray(values).view(np.uint16)
     some = (bits[start : start + _ROWS] & _INFINITE for start in range(0, len(bits), _ROWS))
-    return not any((each == _INFINITE).any() for each in some)
+    return not any((block == _INFINITE).any() for block in some)
 
 
 def write(path: Path, usage: Usage) -> None:
     """Write usage.arrow as one record batch."""
     parts = (usage, *usage.reread)
     orders = [np.lexsort((part.rows, np.asarray(part.sources, dtype=str))) for part in parts]
-    each = list(zip(parts, orders, strict=True))
+    ordered = list(zip(parts, orders, strict=True))
     rows, mentions = (
-        np.concatenate([getattr(part, name)[order] for part, order in each])
+        np.concatenate([getattr(part, name)[order] for part, order in ordered])
         for name in ("rows", "mentions")
     )
-    sources = [part.sources[at] for part, order in each for at in order.tolist()]
+    sources = [part.sources[row] for part, order in ordered for row in order.tolist()]
     columns = {
         "past": pa.array(np.repeat(np.arange(len(parts), dtype=np.int8), list(map(len, orders)))),
         "row": pa.array(rows.astype(np.int32)),
@@ -121,14 +121,14 @@ def _lists(
 ) -> pa.Array:
     """Rows [n, …] of several parts, each in its order, as one column of lists."""
     n, length = sum(map(len, orders)), int(np.prod(values[0].shape[1:]))
-    found = np.empty((n, length), dtype=kind)
+    flat = np.empty((n, length), dtype=kind)
     first = 0
     for part, order in zip(values, orders, strict=True):
         rows = part.reshape(len(part), length).astype(kind, copy=False)
         # "raise", the usual mode, would write to memory of its own first.
-        np.take(rows, order, axis=0, out=found[first : first + len(order)], mode="clip")
+        np.take(rows, order, axis=0, out=flat[first : first + len(order)], mode="clip")
         first += len(order)
-    return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), length)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), length)
 
 
 def read(batch: pa.RecordBatch, dim: int, release: Callable[[], None] = _nothing) -> Usage:

@@ -190,8 +190,8 @@ def check_memory(request: TrainRequest, words: int) -> None:
         # Each node's replica and the sums; one remembers what it has told the server.
         rows += request.nodes * (4 * words + 2 * grams) + 2 * words + grams
     needed, free = 4 * rows * request.model.width, free_memory()
-    held = [(words, "words"), (grams, "n-gram rows (model.buckets)")]
-    what = " and ".join(f"{n:,} {kind}" for n, kind in held if n)
+    tables = [(words, "words"), (grams, "n-gram rows (model.buckets)")]
+    what = " and ".join(f"{n:,} {kind}" for n, kind in tables if n)
     if needed > free:
         raise ConfigError(
             f"dim {request.model.dim}: with {what} the tables take "

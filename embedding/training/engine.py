@@ -49,8 +49,8 @@ def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
     if out.exists() and not out.is_dir():
         raise InputError(f"out {out}: a file; a new or empty folder is expected.")
     own = set() if kept is None else {ref.id for ref in SnapshotStore(kept).list()}
-    if found := _foreign(out, own):
-        raise InputError(f"out {out}: it holds {found} already; a new or empty folder is expected.")
+    if other := _foreign(out, own):
+        raise InputError(f"out {out}: it holds {other} already; a new or empty folder is expected.")
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         with _work_folder(out) as work:
@@ -97,14 +97,14 @@ def _publish(work: Path, out: Path) -> None:
 def _foreign(out: Path, own: set[str]) -> str | None:
     """Name of something that the folder holds beside these snapshots; None: nothing."""
     try:
-        names = [each.name for each in out.iterdir() if not each.name.startswith(".")]
+        names = [path.name for path in out.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InputError(f"out {out}: it cannot be read: {error.strerror or error}.") from error
-    found = sorted(name for name in names if name not in own)
-    refs = [ref.id for ref in SnapshotStore(out).list() if ref.id in found] if found else []
-    return f"snapshot {refs[-1]}" if refs else next(iter(found), None)
+    foreign = sorted(name for name in names if name not in own)
+    refs = [ref.id for ref in SnapshotStore(out).list() if ref.id in foreign] if foreign else []
+    return f"snapshot {refs[-1]}" if refs else next(iter(foreign), None)
 
 
 @contextmanager

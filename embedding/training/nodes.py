@@ -234,5 +234,5 @@ class ProgressReader:
     def _share(self, tokens: int, reports: Sequence[object]) -> float | None:
         if self._total:
             return min(tokens / self._total, 1.0)
-        known = [float(each) for each in reports if isinstance(each, (int, float))]
+        known = [float(report) for report in reports if isinstance(report, (int, float))]
         return sum(known) / len(known) if known else None

@@ -112,16 +112,16 @@ def _clear(folder: Path) -> None:
 
 def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     try:
-        found = json.loads((folder / _FILE).read_text())
+        saved = json.loads((folder / _FILE).read_text())
     except FileNotFoundError:
         return _begin(folder, marks)
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"state_dir {folder}: its {_FILE} cannot be read; give a new or empty folder."
         ) from error
-    if why := unreadable(found.get("format", _FORMAT), (_FORMAT,)):
+    if why := unreadable(saved.get("format", _FORMAT), (_FORMAT,)):
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
-    stored = in_sections(without_removed(TrainRequest, found["request"]))
+    stored = in_sections(without_removed(TrainRequest, saved["request"]))
     for name in _FREE_OF_SERVER:
         stored["server"].pop(name, None)
     before = {**_LATER, **dict(item for item in _by_name(stored).items() if item not in _GONE)}
@@ -134,7 +134,7 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
                 f"now it is {_shown(now)}; use the same, or a new or empty folder."
             )
     (folder / "snapshots").mkdir(exist_ok=True)
-    resume = TrainingResume(folder, marks, found["total"], resumed=True)
+    resume = TrainingResume(folder, marks, saved["total"], resumed=True)
     resume.drop_uncheckpointed()
     return resume
 

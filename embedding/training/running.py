@@ -142,8 +142,8 @@ def _cut(request: TrainRequest, server: ParameterServer) -> None:
     Of a corpus without a word it is the window of now.
     """
     windows = sorted(
-        (datetime.fromisoformat(str(each["start"])), datetime.fromisoformat(str(each["end"])))
-        for each in server.status()["windows"].values()
+        (datetime.fromisoformat(str(window["start"])), datetime.fromisoformat(str(window["end"])))
+        for window in server.status()["windows"].values()
     )
     if not windows:
         now = server.config.calendar.window(time.time())
@@ -184,7 +184,7 @@ def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -
         bytes_by_part=meters.parts.describe(),
         peak_memory={
             "train": peak_memory(),
-            **{f"shard-{at}": peak_memory(pid) for at, pid in enumerate(server.shard_pids)},
+            **{f"shard-{shard}": peak_memory(pid) for shard, pid in enumerate(server.shard_pids)},
             **_peaks(reports),
         },
         nodes=reports,

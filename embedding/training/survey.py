@@ -67,11 +67,11 @@ class SourceCounter:
         """Count lines."""
         if not self._most or not lines.name_sources:
             return
-        for at, name in enumerate(lines.sources.to_pylist()):
+        for line, name in enumerate(lines.sources.to_pylist()):
             if not name:
                 continue
             if name in self._characters or len(self._characters) < COUNTED:
-                self._characters[name] += int(lines.lengths[at])
+                self._characters[name] += int(lines.lengths[line])
             else:
                 self._passed_over = True
 
@@ -105,12 +105,12 @@ def surveyed(request: TrainRequest, calendar: Calendar) -> CorpusSurvey:
         starts = calendar.starts(lines.when)
         begun = np.maximum.accumulate(np.maximum(starts, window))
         if (starts < begun).any():
-            at = int(np.argmax(starts < begun))
-            latest = max([latest, *lines.when[:at].tolist()])
-            shown, before = (_shown(each, calendar) for each in (float(lines.when[at]), latest))
+            late = int(np.argmax(starts < begun))
+            latest = max([latest, *lines.when[:late].tolist()])
+            shown, before = (_shown(each, calendar) for each in (float(lines.when[late]), latest))
             raise InputError(
-                f"{request.corpus}: line {lines.numbers[at] + 1} is dated {shown}, after a line of "
-                f"{before}; a dated corpus is learnt in time order: sort it by date."
+                f"{request.corpus}: line {lines.numbers[late] + 1} is dated {shown}, after a line "
+                f"of {before}; a dated corpus is learnt in time order: sort it by date."
             )
         window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
     return CorpusSurvey(sources.named(), characters.by_node())

@@ -120,9 +120,9 @@ class _Total:
 
 def _count(text: str, config: TextConfig) -> pa.Table:
     lines = pc.split_pattern(pa.array([text], pa.string()), "\n").values
-    found = split_lines(lines, config).values.value_counts()
-    words = found.field("values")
-    return _table(words, found.field("counts")).filter(pa.array(fitting(words, config)))
+    counted = split_lines(lines, config).values.value_counts()
+    words = counted.field("values")
+    return _table(words, counted.field("counts")).filter(pa.array(fitting(words, config)))
 
 
 def _table(words: pa.Array, counts: pa.Array) -> pa.Table:
@@ -135,16 +135,16 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 def _batches(texts: Iterable[str]) -> Iterator[str]:
     """Texts put together, so that one batch is worth a call."""
-    held: list[str] = []
+    waiting: list[str] = []
     size = 0
     for text in texts:
-        held.append(text if text.endswith("\n") else text + "\n")
+        waiting.append(text if text.endswith("\n") else text + "\n")
         size += len(text)
         if size >= BATCH:
-            yield "".join(held)
-            held, size = [], 0
-    if held:
-        yield "".join(held)
+            yield "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
 
 
 class CountingThread:

@@ -60,15 +60,15 @@ def births(material: ReportInput, config: TrendsConfig, inflation: float) -> Bir
     last = material.past[-1]
     often = last.documents_of(now.words) >= config.min_documents
     chosen = np.flatnonzero(~signs(now.words, config) & ~often)
-    words, held, before = _young([now.words[at] for at in chosen.tolist()], material, config)
+    words, documents, before = _young([now.words[at] for at in chosen.tolist()], material, config)
     before = before + _waiting(words, material, config.born_windows)
     read, past = int(now.total_documents.sum()), sum(_read(material))
     share = read / max(read + past, 1)
-    mentioned = held.sum(axis=1) + unlisted(words, material).now
+    mentioned = documents.sum(axis=1) + unlisted(words, material).now
     chance = binomial_log_sf(mentioned, mentioned + before, share)
     z = normal_isf(np.exp(np.maximum(chance, _SMALLEST))) / inflation
     p = normal_sf(z)
-    spread = source_spread(held.astype(float), now.total_documents.astype(float))
+    spread = source_spread(documents.astype(float), now.total_documents.astype(float))
     odds = np.log((mentioned + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
     q = benjamini_hochberg(p, tests=material.snapshot.manifest.words)
     return Births(odds, z, p, q, spread, z * np.sqrt(spread), words)
@@ -84,8 +84,8 @@ def _young(
     of the watermark, and each may have been cut when much of later windows was read.
     """
     now = material.now
-    held = now.take(words, now.sources)[1]
-    sources = {name: held[:, at] > 0 for at, name in enumerate(now.sources)}
+    documents_now = now.take(words, now.sources)[1]
+    sources = {name: documents_now[:, at] > 0 for at, name in enumerate(now.sources)}
     later = now.counts_of(words)
     hidden = unlisted(words, material)
     before, first = hidden.before.copy(), hidden.first.copy()
@@ -102,7 +102,7 @@ def _young(
             seen = documents[:, column] > 0
             sources[name] = sources.get(name, np.zeros(len(words), bool)) | seen
         later = later + counted
-    total = held.sum(axis=1) + hidden.now + before
+    total = documents_now.sum(axis=1) + hidden.now + before
     oldest = next((at for at, read in enumerate(_read(material)) if read), 0)
     fresh = (first == len(material.past)) | (first > oldest)
     spread = np.sum([*sources.values()], axis=0)
@@ -115,7 +115,7 @@ def _young(
         & (spread >= config.min_sources)
     )
     at_born = np.flatnonzero(born)
-    return tuple(words[at] for at in at_born.tolist()), held[at_born], before[at_born]
+    return tuple(words[at] for at in at_born.tolist()), documents_now[at_born], before[at_born]
 
 
 def _waiting(words: Sequence[str], material: ReportInput, last: int) -> IntArray:
@@ -128,30 +128,30 @@ def _waiting(words: Sequence[str], material: ReportInput, last: int) -> IntArray
     """
     server = material.snapshot.manifest.config.get("server")
     most = int(server.get("min_count", 1)) - 1 if isinstance(server, dict) else 0
-    found, known = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
+    mentions, known = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
     listed = np.zeros(len(words), bool)
     if not most:
-        return found
+        return mentions
     snapshots = (*material.earlier[-last:], material.snapshot)
     for snapshot, part in zip(snapshots, (*material.past[-last:], material.now), strict=True):
         counted = part.counts_of(words)
         running = _running(snapshot, words)
         known += counted
         first = ~listed & (counted > 0) & (running > 0)
-        found[first] = (running - known)[first]
+        mentions[first] = (running - known)[first]
         listed |= first
-    waited: IntArray = np.clip(found, 0, most)
+    waited: IntArray = np.clip(mentions, 0, most)
     return waited
 
 
 def _running(snapshot: Snapshot, words: Sequence[str]) -> IntArray:
     rows = snapshot.rows(words)
-    found: IntArray = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
-    return found
+    counts: IntArray = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+    return counts
 
 
 def _read(material: ReportInput) -> list[int]:
-    return [sum(one.manifest.documents.values()) for one in material.earlier]
+    return [sum(snapshot.manifest.documents.values()) for snapshot in material.earlier]
 
 
 SCALING = 2.0
@@ -202,14 +202,14 @@ def _cheapest(costs: TestArray, entering: float) -> IntArray:
     """int64 [T]: states 0 or 1 that cost least in all; a word begins in the ordinary state."""
     total = np.array([costs[0, 0], costs[0, 1] + entering])
     came = np.zeros((len(costs), 2), dtype=np.int64)
-    for at in range(1, len(costs)):
+    for window in range(1, len(costs)):
         step = total[:, None] + np.array([[0.0, entering], [0.0, 0.0]])
-        came[at] = np.argmin(step, axis=0)
-        total = step.min(axis=0) + costs[at]
+        came[window] = np.argmin(step, axis=0)
+        total = step.min(axis=0) + costs[window]
     states = np.zeros(len(costs), dtype=np.int64)
     states[-1] = int(np.argmin(total))
-    for at in range(len(costs) - 1, 0, -1):
-        states[at - 1] = came[at, states[at]]
+    for window in range(len(costs) - 1, 0, -1):
+        states[window - 1] = came[window, states[window]]
     return states
 
 
@@ -328,8 +328,8 @@ def _rankable(material: ReportInput, baseline: Frequency, config: TrendsConfig) 
     """Words that enough documents of either window hold, and that were counted in both."""
     now = material.now
     words = list(dict.fromkeys([*now.words, *baseline.words]))
-    held = now.documents_of(words)
-    held = np.maximum(held, baseline.documents_of(words))
-    keep = (held >= config.min_documents) & ~signs(words, config)
+    documents = now.documents_of(words)
+    documents = np.maximum(documents, baseline.documents_of(words))
+    keep = (documents >= config.min_documents) & ~signs(words, config)
     keep &= ~incomparable(words, material, config.baseline_windows, config.min_documents)
     return [words[at] for at in np.flatnonzero(keep)]

@@ -187,18 +187,18 @@ def _point(snapshot: Snapshot, source: str, at: IntArray, usage: Usage, axis: Se
     pairs = usage.pairs[at].astype(np.float64)
     means = usage.means[at].astype(np.float64)
     total = pairs.sum(axis=0)
-    held = np.flatnonzero(total > 0)
-    replicas = np.einsum("nr,nrd->rd", pairs, means)[held] / total[held, None]
-    share = total[held] / total.sum()
+    used = np.flatnonzero(total > 0)
+    replicas = np.einsum("nr,nrd->rd", pairs, means)[used] / total[used, None]
+    share = total[used] / total.sum()
     position = axis.position(share @ replicas)
     choice = axis.half_width(share @ replicas)
     low = high = None
-    if len(held) > 1 and choice is not None:
-        each = np.array([axis.position(one) for one in replicas])
+    if len(used) > 1 and choice is not None:
+        along = np.array([axis.position(one) for one in replicas])
         spread = np.sqrt(
-            (share**2 * (each - share @ each) ** 2).sum() * len(held) / (len(held) - 1)
+            (share**2 * (along - share @ along) ** 2).sum() * len(used) / (len(used) - 1)
         )
-        texts = student_half_width(0.95, len(held) - 1) * float(spread)
+        texts = student_half_width(0.95, len(used) - 1) * float(spread)
         half = (texts**2 + choice**2) ** 0.5
         low, high = max(position - half, -1.0), min(position + half, 1.0)
     return AxisPoint(
@@ -215,8 +215,8 @@ def _point(snapshot: Snapshot, source: str, at: IntArray, usage: Usage, axis: Se
 def _known(snapshot: Snapshot, names: Sequence[str]) -> IntArray:
     rows = [row for name in names if (row := snapshot.index(name)) is not None]
     used = np.empty(0, np.int64) if snapshot.usage is None else snapshot.usage.rows
-    found: IntArray = np.intersect1d(np.array(rows, dtype=np.int64), used)
-    return found
+    known: IntArray = np.intersect1d(np.array(rows, dtype=np.int64), used)
+    return known
 
 
 def _positions(
@@ -233,14 +233,14 @@ def _positions(
     )
     rest = lines[:, None] + (signed / (size - 1))[..., None] * (own - words)
     lengths = np.linalg.norm(vector) * np.linalg.norm(rest, axis=2)
-    each = (rest @ vector) / np.maximum(lengths, 1e-12)
+    positions = (rest @ vector) / np.maximum(lengths, 1e-12)
     means = np.where(
         sides,
         *(
-            (each * side).sum(axis=1, keepdims=True) / side.sum(axis=1, keepdims=True)
+            (positions * side).sum(axis=1, keepdims=True) / side.sum(axis=1, keepdims=True)
             for side in (sides, ~sides)
         ),
     )
-    variance = ((size - 1) / size * (each - means) ** 2).sum(axis=1)
+    variance = ((size - 1) / size * (positions - means) ** 2).sum(axis=1)
     whole = np.linalg.norm(vector) * np.linalg.norm(lines, axis=1)
     return (lines @ vector) / np.maximum(whole, 1e-12), np.sqrt(variance)

@@ -78,19 +78,19 @@ def beside(
     row = snapshot.index(word)
     if snapshot.unreadable is not None or row is None or not np.any(snapshot.vectors[row]):
         return []
-    found = contexts or UsualContexts.of(snapshot)
+    usual = contexts or UsualContexts.of(snapshot)
     vector = np.asarray(snapshot.vectors[row], np.float32)[None]
-    own = _foreseen(vector, _contexts(snapshot, found.rows), found.drawn)[0]
-    ratio = own / np.maximum(found.usual, np.finfo(np.float64).tiny)
+    own = _foreseen(vector, _contexts(snapshot, usual.rows), usual.drawn)[0]
+    ratio = own / np.maximum(usual.usual, np.finfo(np.float64).tiny)
     gain = own * np.log(np.maximum(ratio, np.finfo(np.float64).tiny))
-    gain[found.rows == row] = -np.inf
-    chosen = [at for at in np.argsort(-gain, kind="stable")[:n] if ratio[at] >= LEAST_TIMES]
-    return [Beside(snapshot.words[int(found.rows[at])], float(ratio[at])) for at in chosen]
+    gain[usual.rows == row] = -np.inf
+    chosen = [i for i in np.argsort(-gain, kind="stable")[:n] if ratio[i] >= LEAST_TIMES]
+    return [Beside(snapshot.words[int(usual.rows[i])], float(ratio[i])) for i in chosen]
 
 
 def _contexts(snapshot: Snapshot, rows: npt.NDArray[np.int64]) -> FloatArray:
-    found: FloatArray = np.asarray(snapshot.contexts[rows], np.float32)
-    return found
+    table: FloatArray = np.asarray(snapshot.contexts[rows], np.float32)
+    return table
 
 
 def _foreseen(

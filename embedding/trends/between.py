@@ -46,9 +46,9 @@ def build_between(
         )
     report = build_report(TwoSnapshots(old, new), new.id, config)
     start = old.ref.window_start
-    between = [one for one in lineage(store.list(), new.ref) if one.window_start > start]
-    labels = [one.label for one in (old.ref, *between)]
-    steps = "; ".join(f"{one} {other}" for one, other in pairwise(labels))
+    between = [ref for ref in lineage(store.list(), new.ref) if ref.window_start > start]
+    labels = [ref.label for ref in (old.ref, *between)]
+    steps = "; ".join(f"{ref} {other}" for ref, other in pairwise(labels))
     notes = [
         replace(note, text=f"{note.text[:-1]}: {steps}.") if note.code == NOT_ADJACENT else note
         for note in report.notes

@@ -115,15 +115,15 @@ def learning_gains(manifests: Sequence[Manifest]) -> dict[str, float]:
     """
     learnt: dict[str, float] = {}
     points: dict[str, list[tuple[float, float]]] = {}
-    for one in manifests:
-        losses, used = source_losses(one.quality), source_weights(one.quality)
-        for name, tokens in one.tokens.items():
+    for manifest in manifests:
+        losses, used = source_losses(manifest.quality), source_weights(manifest.quality)
+        for name, tokens in manifest.tokens.items():
             weighed = tokens * used.get(name, 1.0)
             middle = learnt.get(name, 0.0) + weighed / 2
             learnt[name] = learnt.get(name, 0.0) + weighed
             if name in losses and weighed:
                 points.setdefault(name, []).append((math.log(middle), losses[name]))
-    known = {name: _fall(each) for name, each in points.items() if len(each) > 1}
+    known = {name: _fall(pairs) for name, pairs in points.items() if len(pairs) > 1}
     most = max(known.values(), default=0.0)
     return {name: known.get(name, most) for name in points} if known else {}
 
@@ -139,10 +139,10 @@ def measured_rise(manifests: Sequence[Manifest], current: _Weights) -> float | N
         return None
     losses = source_losses(now.quality)
     rises = []
-    for one in reversed(manifests[:-1]):
-        before = source_losses(one.quality)
+    for manifest in reversed(manifests[:-1]):
+        before = source_losses(manifest.quality)
         both = sorted(losses.keys() & before.keys())
-        if any(w != 1.0 for w in source_weights(one.quality).values()) or not both:
+        if any(w != 1.0 for w in source_weights(manifest.quality).values()) or not both:
             continue
         shares = _shares(now, both)
         without = sum(shares[name] * before[name] for name in both)
@@ -154,10 +154,10 @@ def measured_rise(manifests: Sequence[Manifest], current: _Weights) -> float | N
 
 def _fall(points: Sequence[tuple[float, float]]) -> float:
     """Least squares slope of (ln tokens, loss), downwards; 0 where the loss rises."""
-    at, loss = np.asarray(points, dtype=np.float64).T
-    at = at - at.mean()
-    spread = float(at @ at)
-    return max(-float(at @ loss) / spread, 0.0) if spread > 0 else 0.0
+    tokens, loss = np.asarray(points, dtype=np.float64).T
+    tokens = tokens - tokens.mean()
+    spread = float(tokens @ tokens)
+    return max(-float(tokens @ loss) / spread, 0.0) if spread > 0 else 0.0
 
 
 def _shares(manifest: Manifest, names: Sequence[str] | _Weights) -> dict[str, float]:
@@ -261,7 +261,7 @@ def source_bias(
             f"two sources; scored were: {scored}."
         )
     readable, _ = windows_up_to(store, snapshot, config.history_windows)
-    manifests = [one.manifest for one in readable]
+    manifests = [opened.manifest for opened in readable]
     proposal = propose(manifests, used, config)
     total = max(sum(manifest.tokens.values()), 1)
     rows = [

@@ -102,33 +102,33 @@ class SourceContrasts:
             return SourceContrast(snapshot.id, label, first, against, (), 0)
         sure = between_sources(UsedWords(usage, rows), first, others)
         q = benjamini_hochberg(sure.p)
-        words = [snapshot.words[at] for at in rows.tolist()]
+        words = [snapshot.words[place] for place in rows.tolist()]
         # Those that surely differ by how much, the others by how sure they are.
         much = np.where(q <= config.false_discovery, sure.size, -1.0)
         best = np.lexsort((rows, -sure.z, -much))[: config.rows].tolist()
-        found = [
+        contrasts = [
             ContrastRow(
-                word=words[at],
-                z=float(sure.z[at]),
-                p=float(sure.p[at]),
-                q=float(q[at]),
-                significant=bool(q[at] <= config.false_discovery),
-                mentions_first=int(counts[0][rows[at]]),
-                mentions_second=int(counts[1][rows[at]]),
+                word=words[place],
+                z=float(sure.z[place]),
+                p=float(sure.p[place]),
+                q=float(q[place]),
+                significant=bool(q[place] <= config.false_discovery),
+                mentions_first=int(counts[0][rows[place]]),
+                mentions_second=int(counts[1][rows[place]]),
                 neighbours_first=near[0],
                 neighbours_second=near[1],
             )
-            for at in best
-            for near in [self._sides(int(rows[at]), first, others)]
+            for place in best
+            for near in [self._sides(int(rows[place]), first, others)]
         ]
-        return SourceContrast(snapshot.id, label, first, against, tuple(found), len(rows))
+        return SourceContrast(snapshot.id, label, first, against, tuple(contrasts), len(rows))
 
     def _sides(
         self, row: int, first: str, others: Sequence[str]
     ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
         n = self._config.shown_neighbours
-        one, other = (self._likeness.near(row, n, names) for names in ([first], others))
-        return _marked(one, other), _marked(other, one)
+        own, other = (self._likeness.near(row, n, names) for names in ([first], others))
+        return _marked(own, other), _marked(other, own)
 
 
 def _marked(
@@ -153,11 +153,11 @@ def _usage(snapshot: Snapshot, first: str, second: str | None) -> Usage:
 
 
 def _mentions(usage: Usage, sources: Sequence[str], words: int) -> IntArray:
-    found = np.zeros(words, dtype=np.int64)
+    total = np.zeros(words, dtype=np.int64)
     for source in sources:
-        at = usage.by_source[source]
-        found[usage.rows[at]] += usage.mentions[at]
-    return found
+        chosen = usage.by_source[source]
+        total[usage.rows[chosen]] += usage.mentions[chosen]
+    return total
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def disagreement(
             f"snapshot {snapshot.id}: it says of fewer than two sources how they use words."
         )
     asked = names if len(names) > 2 else names[:1]
-    found: dict[str, OddUse] = {}
+    oddest: dict[str, OddUse] = {}
     most = 0
     contrasts = SourceContrasts(snapshot, config)
     for name in asked:
@@ -217,10 +217,10 @@ def disagreement(
         most = max(most, contrast.compared)
         for row in contrast.rows:
             q = min(1.0, row.q * len(asked))
-            known = found.get(row.word)
+            known = oddest.get(row.word)
             if q <= config.false_discovery and (known is None or q < known.use.q):
-                found[row.word] = OddUse(name, replace(row, q=q))
-    uses = sorted(found.values(), key=lambda one: (one.use.q, one.use.word))
+                oddest[row.word] = OddUse(name, replace(row, q=q))
+    uses = sorted(oddest.values(), key=lambda one: (one.use.q, one.use.word))
     return Disagreement(
         snapshot.id, snapshot.manifest.window.label, tuple(names), tuple(uses), most
     )

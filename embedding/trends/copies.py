@@ -55,14 +55,14 @@ def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
     by_source = {} if usage is None else usage.by_source
     rows = snapshot.rows(counted.words) if by_source else None
     for column, name in enumerate(counted.sources):
-        held, own = documents[:, column], by_source.get(name)
+        written, own = documents[:, column], by_source.get(name)
         if usage is not None and rows is not None and own is not None:
             texts = np.zeros(len(snapshot) + 1)
             texts[usage.rows[own]] = usage.pairs[own].sum(axis=1)
-            documents[:, column] = _once(held, texts[rows], known=rows >= 0)
-        elif few_texts(held, int(counted.total_documents[column])):
+            documents[:, column] = _once(written, texts[rows], known=rows >= 0)
+        elif few_texts(written, int(counted.total_documents[column])):
             # Of others that do not say it, a node may have died before it told.
-            documents[:, column] = np.minimum(held, int(UNTOLD))
+            documents[:, column] = np.minimum(written, int(UNTOLD))
     if usage is not None:
         usage.release()
     return replace(counted, documents=documents)
@@ -76,12 +76,12 @@ def with_copies_once(material: ReportInput, windows: int) -> ReportInput:
     first = max(0, len(material.past) - windows)
 
     @lru_cache(maxsize=windows)
-    def once(at: int) -> Frequency:
-        return counted_once(material.past[at], material.earlier[at])
+    def once(window: int) -> Frequency:
+        return counted_once(material.past[window], material.earlier[window])
 
-    def read(at: int) -> Frequency:
-        past = material.past[at]
-        return replace(past, documents=past.columns[3]) if at < first else once(at)
+    def read(window: int) -> Frequency:
+        past = material.past[window]
+        return replace(past, documents=past.columns[3]) if window < first else once(window)
 
     now = counted_once(material.now, material.snapshot)
     return replace(material, now=now, past=Windows(len(material.past), read))
@@ -103,8 +103,8 @@ def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:
     once = np.maximum(texts, np.minimum(held, UNTOLD)) / max(usual, 1e-9)
     own = np.clip(4.0 * once / np.maximum(held, 1) - 1.0, 0.0, 1.0)
     own[~known | (held < LEAST_COPIED)] = 1.0
-    found: IntArray = np.ceil(np.minimum(once + own * (held - once), held)).astype(np.int64)
-    return found
+    fewer: IntArray = np.ceil(np.minimum(once + own * (held - once), held)).astype(np.int64)
+    return fewer
 
 
 def _limit(snapshot: Snapshot) -> float:
@@ -142,5 +142,5 @@ def repetition_notes(material: ReportInput, once: Frequency, baseline: Frequency
 
 def _names(words: Sequence[str], much: TestArray) -> str:
     order = np.argsort(-much, kind="stable")[:_NAMED]
-    named = ", ".join(words[at][:40] for at in order.tolist() if much[at] > 0)
+    named = ", ".join(words[place][:40] for place in order.tolist() if much[place] > 0)
     return named + (" …" if int((much > 0).sum()) > _NAMED else "")

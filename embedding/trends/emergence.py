@@ -119,20 +119,20 @@ def usual_change(change: TestArray, share: TestArray, known: _WordMask) -> TestA
     half = width // 2
     # At both ends the band is that of the first, or last, words whose band is whole.
     middle = np.pad(running_median(change[order], width), half, mode="edge")
-    found: TestArray = np.interp(share, share[order], middle)
-    return found
+    usual: TestArray = np.interp(share, share[order], middle)
+    return usual
 
 
 def running_median(values: TestArray, width: int) -> TestArray:
     """float64 [n - width + 1]: the median of each `width` values in a row, an odd number."""
     sequence = values.tolist()
-    held, half = sorted(sequence[:width]), width // 2
-    found = [held[half]]
+    window, half = sorted(sequence[:width]), width // 2
+    medians = [window[half]]
     for first, after in zip(sequence, sequence[width:], strict=False):
-        del held[bisect_left(held, first)]
-        insort(held, after)
-        found.append(held[half])
-    return np.array(found)
+        del window[bisect_left(window, first)]
+        insort(window, after)
+        medians.append(window[half])
+    return np.array(medians)
 
 
 def log_odds(

@@ -32,17 +32,17 @@ def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[d
     wrote1, wrote0 = (each.authors_of(words) for each in (now, before))
     return [
         {
-            "count_before": int(count0[at].sum()),
-            "count": int(count1[at].sum()),
-            "documents_before": int(held0[at].sum()),
-            "documents": int(held1[at].sum()),
-            "authors_before": wrote0[at],
-            "authors": wrote1[at],
-            "rate_before": float(rate0[at]),
-            "rate": float(rate1[at]),
-            "sources": _by_source(sources, held0[at], held1[at], read0, read1),
+            "count_before": int(count0[place].sum()),
+            "count": int(count1[place].sum()),
+            "documents_before": int(held0[place].sum()),
+            "documents": int(held1[place].sum()),
+            "authors_before": wrote0[place],
+            "authors": wrote1[place],
+            "rate_before": float(rate0[place]),
+            "rate": float(rate1[place]),
+            "sources": _by_source(sources, held0[place], held1[place], read0, read1),
         }
-        for at in range(len(words))
+        for place in range(len(words))
     ]
 
 
@@ -91,8 +91,8 @@ def window_neighbours(snapshot: Snapshot, word: str, n: int, alike: UsedAlike) -
     likeness, row = alike.of(snapshot), snapshot.index(word)
     if snapshot.unreadable is not None or row is None:
         return NearWords((), by_use=likeness is not None)
-    held = np.inf if likeness is None else likeness.documents(row)
-    if likeness is None or 0 < held < LEAST_ALIKE:
+    documents = np.inf if likeness is None else likeness.documents(row)
+    if likeness is None or 0 < documents < LEAST_ALIKE:
         return NearWords(tuple(nearest_words(snapshot, word, n)), by_use=False)
     return NearWords(tuple(likeness.near(row, n)), by_use=True)
 
@@ -160,7 +160,7 @@ class RowWriter:
 
     def _counts(self, words: Sequence[str]) -> list[dict[str, object]]:
         whole, once = (
-            counts_of(words, each.now, each.past[-1]) for each in (self._material, self._once)
+            counts_of(words, part.now, part.past[-1]) for part in (self._material, self._once)
         )
         return [
             {
@@ -174,5 +174,5 @@ class RowWriter:
 
 def top(chosen: IntArray, score: TestArray, words: Sequence[str], n: int) -> list[int]:
     """The n of `chosen` with the highest score, equal ones by word."""
-    order = sorted(chosen.tolist(), key=lambda at: (-round(float(score[at]), 9), words[at]))
+    order = sorted(chosen.tolist(), key=lambda i: (-round(float(score[i]), 9), words[i]))
     return order[:n]

@@ -42,7 +42,7 @@ def unlisted(words: Sequence[str], material: ReportInput) -> Unlisted:
     permuted, so they count as of before.
     """
     known = material.snapshot.phrases
-    starts = [one.manifest.window.start.timestamp() for one in material.earlier]
+    starts = [snapshot.manifest.window.start.timestamp() for snapshot in material.earlier]
     begin = material.snapshot.manifest.window.start.timestamp()
     now, before = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
     first, fresh = np.full(len(words), len(starts), np.int64), np.zeros(len(words), bool)
@@ -65,7 +65,7 @@ def incomparable(words: Sequence[str], material: ReportInput, windows: int, leas
     At least `least` documents held them before they were listed, so that to begin to count them
     would look like a rise.
     """
-    starts = [one.manifest.window.start.timestamp() for one in material.earlier[-windows:]]
+    starts = [past.manifest.window.start.timestamp() for past in material.earlier[-windows:]]
     late = {
         phrase.word
         for phrase in material.snapshot.phrases.values()
@@ -100,8 +100,8 @@ def taken(words: Sequence[str], now: Frequency, usual: TestArray, material: Repo
 
 
 def _excess(words: Sequence[str], now: Frequency, usual: TestArray) -> TestArray:
-    held = now.documents_of(words)
-    excess: TestArray = held - usual * int(now.total_documents.sum()) / 1000.0
+    documents = now.documents_of(words)
+    excess: TestArray = documents - usual * int(now.total_documents.sum()) / 1000.0
     return excess
 
 

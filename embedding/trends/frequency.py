@@ -44,7 +44,7 @@ class Frequency(CountColumns):
         words, rows = _codes(by_source.words)
         source_names, source_codes = _codes(by_source.sources)
         sources = tuple(sorted({*source_names, *tokens, *documents}))
-        place = {name: at for at, name in enumerate(sources)}
+        place = {name: i for i, name in enumerate(sources)}
         columns = np.asarray([place[name] for name in source_names], dtype=np.int64)[source_codes]
         tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNT_COLUMNS}
         for table, column in zip(tables.values(), by_source.columns, strict=True):
@@ -64,23 +64,23 @@ class Frequency(CountColumns):
         later  snapshots after it, which may count words in it that had no row yet
         """
         manifest = snapshot.manifest
-        found = cls.of(snapshot.encoded_counts, manifest.tokens, manifest.documents)
-        for one in later:
-            counts = one.earlier_of(manifest.as_window())
+        counted = cls.of(snapshot.encoded_counts, manifest.tokens, manifest.documents)
+        for following in later:
+            counts = following.earlier_of(manifest.as_window())
             if counts is not None and len(counts.words):
-                found = add([found, cls.of(counts, {}, {}).without(found.index)])
-        return found
+                counted = add([counted, cls.of(counts, {}, {}).without(counted.index)])
+        return counted
 
     def without(self, known: Container[str]) -> Frequency:
         """The same without some words."""
-        own = [at for at, word in enumerate(self.words) if word not in known]
+        own = [row for row, word in enumerate(self.words) if word not in known]
         columns: dict[str, Any] = dict(zip(COUNT_COLUMNS, self.columns, strict=True))
         columns = {name: column[own] for name, column in columns.items()}
-        return replace(self, words=[self.words[at] for at in own], **columns)
+        return replace(self, words=[self.words[row] for row in own], **columns)
 
     @cached_property
     def index(self) -> dict[str, int]:
-        return {word: at for at, word in enumerate(self.words)}
+        return {word: row for row, word in enumerate(self.words)}
 
     @property
     def empty(self) -> bool:
@@ -113,13 +113,13 @@ class Frequency(CountColumns):
             yield np.pad(columns[name], ((0, 1), (0, 1)))[chosen]
 
     def counts_of(self, words: Sequence[str]) -> IntArray:
-        found: IntArray = self.column("counts", words, self.sources).sum(axis=1)
-        return found
+        occurrences: IntArray = self.column("counts", words, self.sources).sum(axis=1)
+        return occurrences
 
     def documents_of(self, words: Sequence[str]) -> IntArray:
         """int64 [len(words)]: documents of all sources that hold the word."""
-        found: IntArray = self.column("documents", words, self.sources).sum(axis=1)
-        return found
+        documents: IntArray = self.column("documents", words, self.sources).sum(axis=1)
+        return documents
 
     def authors_of(self, words: Sequence[str]) -> list[int | None]:
         """Known authors of these documents; None where none is known."""
@@ -144,9 +144,9 @@ class Frequency(CountColumns):
 
         Each source is taken to use it as it does here; one that was not read here as all do.
         """
-        held, read = self.take(words, now.sources)[1], self.totals(now.sources)[1]
+        documents, read = self.take(words, now.sources)[1], self.totals(now.sources)[1]
         whole = self.rate(words) / 1000.0
-        rates = np.where(read > 0, held / np.maximum(read, 1), whole[:, None])
+        rates = np.where(read > 0, documents / np.maximum(read, 1), whole[:, None])
         mix = now.total_documents / max(int(now.total_documents.sum()), 1)
         usual: Rates = rates @ mix * 1000.0
         return usual

@@ -183,8 +183,8 @@ class _Nearby:
         guess: int,
         config: TrendsConfig,
     ) -> _Nearby:
-        found = snapshot.index(word, guess)
-        row = -1 if found is None else found
+        index = snapshot.index(word, guess)
+        row = -1 if index is None else index
         codes, near = np.empty(0, np.int32), np.empty(0, np.float32)
         n = config.shown_neighbours
         if row >= 0 and snapshot.unreadable is None:
@@ -233,7 +233,7 @@ def _point(
 def _sources(snapshot: Snapshot, word: str, later: Sequence[Snapshot]) -> tuple[SourceUse, ...]:
     """later: snapshots after it, which may count a word in its window that had no row yet."""
     manifest = snapshot.manifest
-    after = (one.source_counts(word, manifest.as_window()) for one in later)
+    after = (following.source_counts(word, manifest.as_window()) for following in later)
     counted = snapshot.source_counts(word) or next(filter(None, after), {})
     names = sorted({*manifest.tokens, *manifest.documents, *counted})
     rows = []
@@ -257,14 +257,14 @@ def _sources(snapshot: Snapshot, word: str, later: Sequence[Snapshot]) -> tuple[
 
 def totals_of(sources: tuple[SourceUse, ...]) -> dict[str, Any]:
     """The fields of a HistoryPoint that say how often these sources together used the word."""
-    count, documents = sum(one.count for one in sources), sum(one.documents for one in sources)
-    tokens = sum(one.read_tokens for one in sources)
-    read = sum(one.read_documents for one in sources)
+    count, documents = sum(use.count for use in sources), sum(use.documents for use in sources)
+    tokens = sum(use.read_tokens for use in sources)
+    read = sum(use.read_documents for use in sources)
     return {
         "sources": sources,
         "count": count,
         "documents": documents,
-        "authors": sum(one.authors or 0 for one in sources) or None,
+        "authors": sum(use.authors or 0 for use in sources) or None,
         "read_tokens": tokens,
         "read_documents": read,
         "per_1000_documents": _per_1000(documents, read),
@@ -320,8 +320,8 @@ def together(
         guesses = (-1 if rows[0] is None else rows[0], -1 if rows[1] is None else rows[1])
         cosine = None
         if min(guesses) >= 0:
-            one, other = (np.asarray(snapshot.vectors[row], np.float64) for row in guesses)
-            length = float(np.linalg.norm(one) * np.linalg.norm(other))
-            cosine = float(one @ other) / length if length else None
+            left, right = (np.asarray(snapshot.vectors[row], np.float64) for row in guesses)
+            length = float(np.linalg.norm(left) * np.linalg.norm(right))
+            cosine = float(left @ right) / length if length else None
         points.append(Together(snapshot.id, snapshot.manifest.window.label, cosine))
     return tuple(points)

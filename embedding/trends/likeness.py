@@ -84,17 +84,17 @@ class UsedAlike:
         return self._made.get(snapshot.id, lambda: Likeness(snapshot, usage, self._config))
 
 
-def pooled(usage: Usage, at: IntArray | None = None) -> tuple[IntArray, FloatArray]:
+def pooled(usage: Usage, chosen: IntArray | None = None) -> tuple[IntArray, FloatArray]:
     """Rows int64 [m] and what their contexts say on average, float32 [m, dim], over all sources.
 
-    at  only these places
+    chosen  only these places
     """
-    at = np.arange(len(usage)) if at is None else at
-    rows, own = np.unique(usage.rows[at], return_inverse=True)
+    chosen = np.arange(len(usage)) if chosen is None else chosen
+    rows, own = np.unique(usage.rows[chosen], return_inverse=True)
     sums = np.zeros((len(rows), usage.means.shape[2]), dtype=np.float32)
     total = np.zeros(len(rows), dtype=np.float32)
-    for start in range(0, len(at), _BLOCK):
-        part, to = at[start : start + _BLOCK], own[start : start + _BLOCK]
+    for start in range(0, len(chosen), _BLOCK):
+        part, to = chosen[start : start + _BLOCK], own[start : start + _BLOCK]
         pairs, means = usage.pairs[part], usage.means[part].astype(np.float32)
         np.add.at(sums, to, np.einsum("nr,nrd->nd", pairs, means))
         np.add.at(total, to, pairs.sum(axis=1))

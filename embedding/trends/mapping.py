@@ -119,8 +119,8 @@ def _window(
     earlier: dict[str, Plane],
 ) -> tuple[MapWindow, dict[str, Plane]]:
     here = np.flatnonzero(rows >= 0)
-    held = np.asarray(snapshot.vectors[np.concatenate([[row], rows[here]])])
-    vectors = directions_of(held, snapshot.centre)
+    looked_up = np.asarray(snapshot.vectors[np.concatenate([[row], rows[here]])])
+    vectors = directions_of(looked_up, snapshot.centre)
     plane, kept = scaled(vectors)
     names = [words[at] for at in here.tolist()]
     common = [at for at, name in enumerate(names) if name in earlier]
@@ -128,13 +128,13 @@ def _window(
         old = np.array([earlier[names[at]] for at in common])
         plane = plane @ turned(plane[1:][common], old)
     near_by = (vectors[1:] @ vectors[0]) * sureness(snapshot.counts[rows[here]])
-    places = tuple(
+    points = tuple(
         MapPoint(name, float(x), float(y), float(nearness), name in near)
         for name, (x, y), nearness in zip(names, plane[1:], near_by, strict=True)
     )
     label = snapshot.manifest.window.label
     now = dict(zip(names, plane[1:], strict=True))
-    return MapWindow(snapshot.id, label, places, kept), {**earlier, **now}
+    return MapWindow(snapshot.id, label, points, kept), {**earlier, **now}
 
 
 def scaled(vectors: FloatArray) -> tuple[Plane, float]:
@@ -146,15 +146,15 @@ def scaled(vectors: FloatArray) -> tuple[Plane, float]:
     centre = np.eye(len(vectors)) - 1.0 / len(vectors)
     values, axes = np.linalg.eigh(-0.5 * centre @ squared @ centre)
     positive = np.clip(values, 0.0, None)
-    places = axes[:, -1:-3:-1] * np.sqrt(positive[-1:-3:-1])
-    if places.shape[1] < 2:
-        places = np.pad(places, ((0, 0), (0, 2 - places.shape[1])))
+    plane = axes[:, -1:-3:-1] * np.sqrt(positive[-1:-3:-1])
+    if plane.shape[1] < 2:
+        plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
     total = float(positive.sum())
-    return places - places[0], float(positive[-2:].sum() / total) if total else 0.0
+    return plane - plane[0], float(positive[-2:].sum() / total) if total else 0.0
 
 
-def turned(places: Plane, onto: Plane) -> Plane:
-    """Orthogonal [2, 2] that lays `places` onto the places of another window best."""
-    u, _, v = np.linalg.svd(places.T @ onto)
+def turned(plane: Plane, onto: Plane) -> Plane:
+    """Orthogonal [2, 2] that lays `plane` onto the places of another window best."""
+    u, _, v = np.linalg.svd(plane.T @ onto)
     rotation: Plane = u @ v
     return rotation

@@ -101,10 +101,10 @@ def _windows(snapshots: Sequence[Snapshot], last: Snapshot) -> Windows:
     chain = [*snapshots, last]
 
     @lru_cache(maxsize=_KEPT)
-    def read(at: int) -> Frequency:
-        found = Frequency.read(chain[at], chain[at + 1 : at + 1 + AMENDABLE])
-        chain[at].release()
-        return found
+    def read(window: int) -> Frequency:
+        counted = Frequency.read(chain[window], chain[window + 1 : window + 1 + AMENDABLE])
+        chain[window].release()
+        return counted
 
     return Windows(len(snapshots), read)
 
@@ -144,10 +144,10 @@ def _opened(
     notes: list[Note] = []
     for ref in chain:
         try:
-            one = store.open(ref.id)
+            snapshot = store.open(ref.id)
             if counts:
-                _ = one.counts_table  # mapped: damage shows now
-            snapshots.append(one)
+                _ = snapshot.counts_table  # mapped: damage shows now
+            snapshots.append(snapshot)
         except SnapshotError as error:
             notes.append(Note("broken_snapshot", str(error)))
     return snapshots, notes

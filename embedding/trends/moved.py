@@ -76,11 +76,11 @@ def judge_late(before: Sequence[UsedWords], after: UsedWords, at: IntArray) -> L
         return None
     seen = sum(after.pairs(name).sum(axis=1) for name in after.usage.by_source)
     words = np.union1d(at, np.argsort(-seen, kind="stable")[:SAMPLED])
-    last, *older = (one.take(words) for one in before)
-    found = between_times(older, after.take(words), last)
+    last, *older = (used.take(words) for used in before)
+    permuted = between_times(older, after.take(words), last)
     p = np.ones(len(after.rows))
-    p[at] = found.p[np.searchsorted(words, at)]
-    return LateTest(p, words, found)
+    p[at] = permuted.p[np.searchsorted(words, at)]
+    return LateTest(p, words, permuted)
 
 
 _SHARE = 0.25
@@ -125,21 +125,21 @@ class JudgedWords:
     late: Mapping[int, int] = field(default_factory=dict)
     late_grounds: Grounds | None = None
 
-    def judged_by(self, at: int) -> tuple[Grounds | None, int]:
+    def judged_by(self, word: int) -> tuple[Grounds | None, int]:
         """The documents that a word was judged by, and its place there; None: none say it."""
-        if at in self.late:
-            return self.late_grounds, self.late[at]
-        return self.grounds, -1 if self.places is None else int(self.places[at])
+        if word in self.late:
+            return self.late_grounds, self.late[word]
+        return self.grounds, -1 if self.places is None else int(self.places[word])
 
     def scores(self, limit: float) -> TestArray:
         """float64 [n]: how much those changed whose q is at most `limit`; 0 of the others."""
         found: TestArray = np.where(self.ranked.q <= limit, np.maximum(self.shift, 0.0), 0.0)
         return found
 
-    def interval(self, at: int) -> tuple[float, float] | tuple[None, None]:
+    def interval(self, word: int) -> tuple[float, float] | tuple[None, None]:
         """Of the shift of a word, 95 %; None where documents do not say it."""
-        grounds, place = self.judged_by(at)
-        if grounds is None or self.ranked.p[at] == 1.0:
+        grounds, place = self.judged_by(word)
+        if grounds is None or self.ranked.p[word] == 1.0:
             return None, None
         return grounds.interval(place)
 
@@ -206,7 +206,7 @@ def judge_words(
     often = (in_window >= config.min_count) & (pair.seen_before >= config.min_count)
     rows = np.flatnonzero(often & ~signs(pair.words, config)).astype(np.int64)
     held_out = held_out_of(material) if held_out is None else held_out
-    rows = rows[[pair.words[at] not in held_out for at in rows.tolist()]]
+    rows = rows[[pair.words[row] not in held_out for row in rows.tolist()]]
     if len(rows) == 0 or len(pair) < 3:
         return None
     traits, sure = ESTIMATORS.traits(config.estimator), None
@@ -229,7 +229,7 @@ def judge_words(
     places = np.arange(len(rows), dtype=np.int64)
     expected = traits.scale.inverse(judged.floor.at(exposure)[0])
     if among is not None:
-        chosen = np.array([pair.words[at] in among for at in rows.tolist()], dtype=bool)
+        chosen = np.array([pair.words[row] in among for row in rows.tolist()], dtype=bool)
         ranked, rows = ranked.take(chosen), rows[chosen]
         values, expected, places = values[chosen], expected[chosen], places[chosen]
     return JudgedWords(rows, ranked, values, expected, judged.floor, grounds, places)
@@ -268,7 +268,7 @@ def rank_moved(
         else shift(pair, rows[best], config, name)
         for name in usable(pair, readable)
     }
-    found: list[dict[str, object]] = [
+    values: list[dict[str, object]] = [
         {
             "score": float(scores[at]),
             "z": float(ranked.z[at]),
@@ -288,7 +288,7 @@ def rank_moved(
     figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q, "expected": judged.expected}
     figures["shift"] = judged.shift.astype(np.float64)
     return ShiftRanking(
-        rows=tuple(writer.rows([words[at] for at in best], found)),
+        rows=tuple(writer.rows([words[at] for at in best], values)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
         judged=int((ranked.p < 1.0).sum()),
@@ -296,10 +296,10 @@ def rank_moved(
     )
 
 
-def _support(judged: JudgedWords, at: int, limit: float) -> Support | None:
+def _support(judged: JudgedWords, word: int, limit: float) -> Support | None:
     """Who moved a word that is called; None of another, and where documents do not say it."""
-    grounds, place = judged.judged_by(at)
-    return None if grounds is None or judged.ranked.q[at] > limit else support(grounds, place)
+    grounds, place = judged.judged_by(word)
+    return None if grounds is None or judged.ranked.q[word] > limit else support(grounds, place)
 
 
 def usable(pair: SnapshotPair, readable: bool = True) -> list[str]:
@@ -308,13 +308,13 @@ def usable(pair: SnapshotPair, readable: bool = True) -> list[str]:
     readable  whether both models can be read; else only those that read how words were used
     """
     equal = pair.before.shape[1] == pair.after.shape[1]
-    found = []
+    names = []
     for name in ESTIMATORS:
         traits = ESTIMATORS.traits(name)
         lacks = not pair.usage_compares if traits.needs_usage else not readable
         if not lacks and (equal or not traits.needs_equal_dimensions):
-            found.append(name)
-    return sorted(found)
+            names.append(name)
+    return sorted(names)
 
 
 def support(grounds: Grounds, word: int) -> Support | None:
@@ -337,17 +337,15 @@ def support(grounds: Grounds, word: int) -> Support | None:
         return None
     shares = np.where(units.later, rest[0] @ change / total, 0.0)
     most = int(np.argmax(shares))
-    supporting = [
-        at for at in range(len(grounds.sources)) if (rest[0, units.source == at] != 0).any()
-    ]
+    supporting = [i for i in range(len(grounds.sources)) if (rest[0, units.source == i] != 0).any()]
     without: dict[str, float] = {}
     if len(supporting) > 1:
         without = {
-            grounds.sources[at]: _judged(grounds, units, units.source != at) for at in supporting
+            grounds.sources[i]: _judged(grounds, units, units.source != i) for i in supporting
         }
     calm = grounds.compared.without_busiest(np.array([word], dtype=np.int64))
     return Support(
-        sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in supporting},
+        sources={grounds.sources[i]: float(shares[units.source == i].sum()) for i in supporting},
         without_source=without,
         authors=float(shares[most]),
         without_authors=_judged(grounds, units, np.arange(len(shares)) != most),
@@ -358,8 +356,8 @@ def support(grounds: Grounds, word: int) -> Support | None:
 def _judged(grounds: Grounds, units: Units, chosen: Labels) -> float:
     """p by some of the units; 1 where they say nothing."""
     some = units.take(chosen)
-    found = refined(some, grounds.common, grounds.usual, permutations(some, REFINED[0]))[0]
-    return float(found) if np.isfinite(found) else 1.0
+    p = refined(some, grounds.common, grounds.usual, permutations(some, REFINED[0]))[0]
+    return float(p) if np.isfinite(p) else 1.0
 
 
 def touched_words(before: Mapping[str, int], after: Mapping[str, int]) -> set[str]:
@@ -374,15 +372,15 @@ def touched_words(before: Mapping[str, int], after: Mapping[str, int]) -> set[st
 
     before, after  occurrences of the words that were read in each window
     """
-    found: set[str] = set()
+    touched: set[str] = set()
     for one, other in ((after, before), (before, after)):
         whole: Counter[str] = Counter()
         for word in one.keys() - other.keys():
             if parts := _parts(word, other):
-                found.add(word)
+                touched.add(word)
                 whole.update(dict.fromkeys(parts, one[word]))
-        found.update(part for part, count in whole.items() if count >= _SHARE * other[part])
-    return found
+        touched.update(part for part, count in whole.items() if count >= _SHARE * other[part])
+    return touched
 
 
 def _parts(word: str, known: Collection[str], most: int = _MOST_PARTS) -> tuple[str, ...]:
@@ -413,13 +411,13 @@ def pulling(snapshot: Snapshot, word: str) -> tuple[ContextPull, ...]:
     if row is None or snapshot.pulls is None:
         return ()
     pulls = snapshot.pulls
-    found = [
+    contexts = [
         ContextPull(
-            snapshot.words[int(pulls.contexts[at])],
-            float(pulls.share[at]),
-            float(pulls.before[at]),
-            float(pulls.after[at]),
+            snapshot.words[int(pulls.contexts[place])],
+            float(pulls.share[place]),
+            float(pulls.before[place]),
+            float(pulls.after[place]),
         )
-        for at in pulls.of(row)
+        for place in pulls.of(row)
     ]
-    return tuple(sorted(found, key=lambda one: (-one.share, one.word)))
+    return tuple(sorted(contexts, key=lambda context: (-context.share, context.word)))

@@ -45,22 +45,22 @@ def nearest(
     returns     int64 and float32 [q, min(k, m − 1)], rows of `vectors`, nearest first
     """
     k = max(min(k, len(candidates) - 1), 0)
-    found = np.empty((len(queries), k), dtype=np.int64)
+    rows = np.empty((len(queries), k), dtype=np.int64)
     figures = np.empty((len(queries), k), dtype=np.float32)
     if k == 0:
-        return found, figures
+        return rows, figures
     scaled = vectors[candidates] * sure[candidates, None]
     pool = np.ascontiguousarray(scaled.T)
     own = positions(candidates, queries)
-    for at in range(0, len(queries), block):
-        part = slice(at, at + block)
+    for start in range(0, len(queries), block):
+        part = slice(start, start + block)
         near = vectors[queries[part]] @ pool
         mine = np.flatnonzero(own[part] >= 0)
         near[mine, own[part][mine]] = -np.inf
         best = _highest(near, k)
-        found[part] = candidates[best]
+        rows[part] = candidates[best]
         figures[part] = np.take_along_axis(near, best, axis=1)
-    return found, figures
+    return rows, figures
 
 
 def _highest(figures: FloatArray, k: int) -> IntArray:
@@ -74,11 +74,11 @@ def shared(first: IntArray, second: IntArray, n: int, block: int = 256) -> IntAr
     """int64 [q]: how many of the row numbers (< n) of each line stand in both tables."""
     total = np.zeros(len(first), dtype=np.int64)
     mark = np.zeros((min(block, len(first)), n), dtype=bool)
-    for at in range(0, len(first), block):
-        a, b = first[at : at + block], second[at : at + block]
+    for start in range(0, len(first), block):
+        a, b = first[start : start + block], second[start : start + block]
         lines = np.arange(len(a))[:, None]
         mark[lines, a] = True
-        total[at : at + block] = mark[lines, b].sum(axis=1)
+        total[start : start + block] = mark[lines, b].sum(axis=1)
         mark[lines, a] = False
     return total
 
@@ -171,6 +171,6 @@ class NeighbourCache:
         vectors = directions_of(vectors, snapshot.centre) * sureness(counts[rows])[:, None]
         column = snapshot.word_column
         codes = self.names.number(column.take(pa.array(rows)).to_pylist())
-        held = np.zeros(len(self.names), dtype=bool)
-        held[codes] = True
-        return Frequent(codes, vectors, held)
+        known = np.zeros(len(self.names), dtype=bool)
+        known[codes] = True
+        return Frequent(codes, vectors, known)

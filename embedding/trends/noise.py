@@ -82,11 +82,11 @@ def bands_of(exposure: TestArray, band_words: int) -> list[slice]:
     """
     least = max(band_words // 8, 10)
     cuts = [0]
-    for at in range(len(exposure)):
-        words = at - cuts[-1]
-        wide = exposure[at] - exposure[cuts[-1]] > WIDEST
+    for rank in range(len(exposure)):
+        words = rank - cuts[-1]
+        wide = exposure[rank] - exposure[cuts[-1]] > WIDEST
         if words >= band_words or (words >= least and wide):
-            cuts.append(at)
+            cuts.append(rank)
     if len(cuts) > 1 and len(exposure) - cuts[-1] < least:
         cuts.pop()
     ends = [*cuts[1:], len(exposure)]

@@ -120,19 +120,19 @@ class Compared:
 
     sides: tuple[PeriodSide, ...]
 
-    def units(self, at: IntArray) -> Units:
+    def units(self, words: IntArray) -> Units:
         """The units of the words int64 [k]. What was looked at of mapped files is let go."""
         documents: list[FloatArray] = []
         sums: list[FloatArray] = []
         for side in self.sides:
-            theirs, means = side.words.take(at).replicas(side.name)
+            theirs, means = side.words.take(words).replicas(side.name)
             means *= theirs[..., None]
             if side.joined:
                 theirs, means = documents.pop() + theirs, sums.pop() + means
             documents.append(theirs)
             sums.append(means)
             side.words.usage.release()
-        sizes = [each.shape[1] for each in documents]
+        sizes = [columns.shape[1] for columns in documents]
         kinds = [(one.later, one.source, one.older) for one in self.sides if not one.joined]
         later, source, older = np.repeat(np.array(kinds, dtype=np.int64), sizes, axis=0).T
         return Units(
@@ -143,17 +143,17 @@ class Compared:
             older.astype(bool),
         )
 
-    def without_busiest(self, at: IntArray) -> Units | None:
+    def without_busiest(self, words: IntArray) -> Units | None:
         """The same without what the busiest authors of the window wrote; None: it is not known."""
         if all(side.words.busiest is None for side in self.sides):
             return None
-        units, first = self.units(at), 0
+        units, first = self.units(words), 0
         documents, sums = units.documents.copy(), units.sums.copy()
         for side in self.sides:
             size, busiest = side.words.usage.pairs.shape[1], side.words.busiest
             first -= size if side.joined else 0
             if busiest is not None:
-                theirs, means = busiest.take(at).replicas(side.name)
+                theirs, means = busiest.take(words).replicas(side.name)
                 own = slice(first, first + size)
                 documents[:, own] = np.maximum(documents[:, own] - theirs, 0.0)
                 sums[:, own] -= means * theirs[..., None]
@@ -163,17 +163,17 @@ class Compared:
             first += size
         return replace(units, documents=documents, sums=sums)
 
-    def merged(self, at: IntArray) -> Units:
+    def merged(self, words: IntArray) -> Units:
         """The same, at most MOST_UNITS of them."""
-        return self.units(at).merged(MOST_UNITS)
+        return self.units(words).merged(MOST_UNITS)
 
     def documents(self) -> tuple[TestArray, TestArray]:
         """Of all words, float64 [n] before and [n] after."""
         n = len(self.sides[0].words.rows)
         before, after = np.zeros(n), np.zeros(n)
         for side in self.sides:
-            found = after if side.later else before
-            found += side.words.pairs(side.name).sum(axis=1, dtype=np.float64)
+            time = after if side.later else before
+            time += side.words.pairs(side.name).sum(axis=1, dtype=np.float64)
         return before, after
 
 
@@ -239,20 +239,20 @@ class Measured:
     @classmethod
     def of(cls, units: Units, common: FloatArray) -> Measured:
         """common: float32 [dim, k], directions to take out."""
-        found, weight = _statistics(units, common, permutations(units, PERMUTATIONS))
-        return cls.by(found, weight)
+        statistics, weight = _statistics(units, common, permutations(units, PERMUTATIONS))
+        return cls.by(statistics, weight)
 
     @classmethod
-    def by(cls, found: TestArray, weight: TestArray) -> Measured:
+    def by(cls, statistics: TestArray, weight: TestArray) -> Measured:
         """found: T float64 [n, 1 + k], first the true one; weight: h float64 [n]."""
-        known = np.isfinite(found[:, 1:])
-        null = np.where(known, found[:, 1:], 0.0)
+        known = np.isfinite(statistics[:, 1:])
+        null = np.where(known, statistics[:, 1:], 0.0)
         times = np.maximum(known.sum(axis=1), 1)
         mean = null.sum(axis=1) / times
         apart = np.where(known, null - mean[:, None], 0.0)
         spread = np.sqrt((apart**2).sum(axis=1) / times)
         skew = (apart**3).sum(axis=1) / times / np.maximum(spread, 1e-30) ** 3
-        every = np.stack([found[:, 0], mean, spread, skew, weight])
+        every = np.stack([statistics[:, 0], mean, spread, skew, weight])
         every[:, (spread <= 0) | (known.sum(axis=1) < known.shape[1] // 2)] = np.nan
         every[:, ~np.isfinite(every[0])] = np.nan
         return cls(*every)
@@ -285,11 +285,11 @@ class Measured:
 
 def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> TestArray:
     """p float64 [n] by labels [1 + k, u]: the share that reaches T, if SEEN of them do."""
-    found, weight = _statistics(units, common, labels)
-    measured = Measured.by(found, weight)
+    statistics, weight = _statistics(units, common, labels)
+    measured = Measured.by(statistics, weight)
     p = measured.p(usual)
     deviates, _ = measured.deviates(usual)
-    null = (found[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
+    null = (statistics[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
     reach = (null >= deviates[:, None]).sum(axis=1)
     few = reach < SEEN
     p[few] = np.maximum(p[few], pareto_tail(null[few], deviates[few]))
@@ -348,15 +348,15 @@ def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[TestA
     products = rest @ rest.transpose(0, 2, 1)
     squares = ((chosen @ products) * chosen).sum(axis=2)
     weight = np.zeros(squares.shape, dtype=np.float32)
-    for one in np.unique(source).tolist():
-        own = np.flatnonzero(source == one)
+    for number in np.unique(source).tolist():
+        own = np.flatnonzero(source == number)
         after = documents[:, own] @ chosen[:, own].T
         total = documents[:, own].sum(axis=1)[:, None]
         weight += after * (total - after) / np.maximum(total, np.float32(1e-9))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: TestArray = (squares / weight).astype(np.float64)
-    found[weight <= 1e-6] = np.nan
-    every[enough], heavy[enough] = found, weight[:, 0]
+        known: TestArray = (squares / weight).astype(np.float64)
+    known[weight <= 1e-6] = np.nan
+    every[enough], heavy[enough] = known, weight[:, 0]
     return every, heavy
 
 
@@ -372,8 +372,8 @@ def common_directions(together: FloatArray, words: int) -> FloatArray:
     sizes = sizes[:, ::-1][:, : words // WORDS_EACH]
     chance = sizes[1:].max(axis=0) / np.maximum(sizes[0], 1e-12)
     lengths = np.sqrt(np.clip(1.0 - chance, 0.0, 1.0))
-    found: FloatArray = (axes[0][:, ::-1][:, : len(lengths)] * lengths).astype(np.float32)
-    return found[:, lengths > 0]
+    directions: FloatArray = (axes[0][:, ::-1][:, : len(lengths)] * lengths).astype(np.float32)
+    return directions[:, lengths > 0]
 
 
 def _together(units: Units) -> tuple[FloatArray, int]:
@@ -384,8 +384,8 @@ def _together(units: Units) -> tuple[FloatArray, int]:
     labels = permutations(units, COMPARED).astype(np.float32)
     changes = np.einsum("ku,nud->knd", labels, rest[often], optimize=True)
     changes /= np.maximum(np.linalg.norm(changes, axis=2, keepdims=True), np.float32(1e-9))
-    found: FloatArray = changes.transpose(0, 2, 1) @ changes
-    return found, int(often.sum())
+    products: FloatArray = changes.transpose(0, 2, 1) @ changes
+    return products, int(often.sum())
 
 
 def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
@@ -400,7 +400,7 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
     for part in _parts(enough):
         units = compared.merged(part)
         measured = Measured.of(units, common)
-        columns[:, part] = [getattr(measured, each.name) for each in fields(Measured)]
+        columns[:, part] = [getattr(measured, field.name) for field in fields(Measured)]
         prototypes.append(Prototypes.of(units, common))
     measured = Measured(*columns)
     usual = measured.usual()
@@ -429,15 +429,15 @@ def _lately(
     compared: Compared, words: IntArray, common: FloatArray, usual: float, p: TestArray
 ) -> TestArray:
     """p float64 [k] of some words, larger where they did not change against the last window."""
-    found = p.copy()
+    larger = p.copy()
     labels: Labels | None = None
     for part in _parts(np.arange(len(words)), REFINED[0]):
         units = compared.merged(words[part])
         if labels is None:
             labels = permutations(units, REFINED[0], ~units.older)
         last = refined(units, common, usual, labels)
-        found[part] = np.where(last <= LATELY, p[part], np.maximum(p[part], last))
-    return found
+        larger[part] = np.where(last <= LATELY, p[part], np.maximum(p[part], last))
+    return larger
 
 
 def _common(compared: Compared, before: TestArray, after: TestArray) -> FloatArray:
@@ -451,9 +451,9 @@ def _common(compared: Compared, before: TestArray, after: TestArray) -> FloatArr
     if not len(often):
         dim = compared.units(np.zeros(1, dtype=np.int64)).sums.shape[2]
         return np.zeros((dim, 0), dtype=np.float32)
-    found = [_together(compared.merged(part)) for part in _parts(often)]
-    together: FloatArray = np.sum([one for one, _ in found], axis=0)
-    return common_directions(together, sum(words for _, words in found))
+    parts = [_together(compared.merged(part)) for part in _parts(often)]
+    together: FloatArray = np.sum([products for products, _ in parts], axis=0)
+    return common_directions(together, sum(words for _, words in parts))
 
 
 def _parts(words: IntArray, times: int = PERMUTATIONS) -> Iterator[IntArray]:

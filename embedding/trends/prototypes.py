@@ -53,39 +53,39 @@ class Prototypes:
     def of(cls, units: Units, common: FloatArray) -> Prototypes:
         """common: float32 [dim, c], directions that are taken out."""
         n = len(units.documents)
-        found, weights = np.zeros((3, n)), np.zeros(n)
+        means, weights = np.zeros((3, n)), np.zeros(n)
         totals = np.zeros((2, n))
         for source in np.unique(units.source).tolist():
             sums, squares = [], []
-            held = np.zeros((2, n))
+            seen = np.zeros((2, n))
             for time, later in enumerate((False, True)):
                 own = (units.source == source) & (units.later == later)
                 documents = units.documents[:, own].astype(np.float64)
                 vectors = units.sums[:, own] - (units.sums[:, own] @ common) @ common.T
                 whole = vectors.sum(axis=1, dtype=np.float64)
                 alone = np.einsum("nkd,nkd->n", vectors, vectors, dtype=np.float64)
-                held[time] = documents.sum(axis=1)
-                pairs = held[time] ** 2 - (documents**2).sum(axis=1)
+                seen[time] = documents.sum(axis=1)
+                pairs = seen[time] ** 2 - (documents**2).sum(axis=1)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     squares.append(
                         np.where(pairs > 0, ((whole**2).sum(axis=1) - alone) / pairs, np.nan)
                     )
-                    sums.append(whole / held[time][:, None])
-            each = np.stack([np.einsum("nd,nd->n", *sums), *squares])
-            known = np.isfinite(each).all(axis=0)
-            weight = np.where(known, held[0] * held[1] / np.maximum(held.sum(axis=0), 1.0), 0.0)
-            found += weight * np.where(known, each, 0.0)
+                    sums.append(whole / seen[time][:, None])
+            figures = np.stack([np.einsum("nd,nd->n", *sums), *squares])
+            known = np.isfinite(figures).all(axis=0)
+            weight = np.where(known, seen[0] * seen[1] / np.maximum(seen.sum(axis=0), 1.0), 0.0)
+            means += weight * np.where(known, figures, 0.0)
             weights += weight
-            totals += np.where(known, held, 0.0)
+            totals += np.where(known, seen, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found /= weights
-        return cls(found[0], found[1:], totals)
+            means /= weights
+        return cls(means[0], means[1:], totals)
 
     @classmethod
     def joined(cls, parts: list[Prototypes]) -> Prototypes:
         """Of all words of some parts."""
-        each = [(one.product, one.squares, one.documents) for one in parts]
-        return cls(*(np.concatenate(columns, axis=-1) for columns in zip(*each, strict=True)))
+        figures = [(part.product, part.squares, part.documents) for part in parts]
+        return cls(*(np.concatenate(columns, axis=-1) for columns in zip(*figures, strict=True)))
 
     def usual(self) -> TestArray:
         """l₀² float64 [2], before and after: the medians over all words."""
@@ -120,10 +120,10 @@ def interval(
     without = replace(units, documents=units.documents * kept, sums=units.sums * kept[..., None])
     whole = Prototypes.of(units, common)
     distance = float(whole.distance(usual)[0])
-    found = Prototypes.of(without, common).distance(usual)
+    distances = Prototypes.of(without, common).distance(usual)
     strata = 2 * units.source[used] + units.later[used]
     variance = (chance / float(whole.lengths(usual)[0]) / 2.0) ** 2
     for stratum in np.unique(strata):
-        own = found[strata == stratum]
+        own = distances[strata == stratum]
         variance += (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
     return distance - _WITHIN * variance**0.5, distance + _WITHIN * variance**0.5

@@ -25,9 +25,9 @@ class UsedWords:
     usage: Usage
     rows: IntArray
 
-    def take(self, at: IntArray) -> UsedWords:
+    def take(self, words: IntArray) -> UsedWords:
         """Some of the words."""
-        return replace(self, rows=self.rows[at])
+        return replace(self, rows=self.rows[words])
 
     @property
     def busiest(self) -> UsedWords | None:
@@ -55,9 +55,9 @@ class UsedWords:
         own = self.usage.by_source.get(source)
         if own is None or not len(own):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        at = positions(self.usage.rows[own], self.rows)
-        placed = np.flatnonzero(at >= 0)
-        return placed, own[at[placed]]
+        matches = positions(self.usage.rows[own], self.rows)
+        placed = np.flatnonzero(matches >= 0)
+        return placed, own[matches[placed]]
 
 
 @dataclass(frozen=True)

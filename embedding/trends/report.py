@@ -118,11 +118,11 @@ def build_report(
         bias=bias_of(material.snapshot.manifest),
         scores=moved.scores or no_scores(material, config),
     )
-    found = stories(report, material.snapshot, limits)
+    found_stories = stories(report, material.snapshot, limits)
     material.snapshot.release()
     return replace(
         report,
-        stories=continued(found, () if earlier is None else earlier.stories),
+        stories=continued(found_stories, () if earlier is None else earlier.stories),
         control=_decided(tested, report) if config.control == "stream" else {},
     )
 
@@ -146,7 +146,7 @@ def _tested(
 
 def _decided(tested: Mapping[str, OnlineTests], report: TrendReport) -> dict[str, OnlineTests]:
     called = {FAMILIES[name] for name in FAMILIES if report.significant(name)}
-    return {family: one.decided(family in called) for family, one in tested.items()}
+    return {family: tests.decided(family in called) for family, tests in tested.items()}
 
 
 def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
@@ -157,7 +157,7 @@ def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
     before, after = material.earlier[-1], material.snapshot
     if not (ESTIMATORS.traits(config.estimator).needs_usage and usage_apart(before, after)):
         return []
-    first, last = (one.manifest.window.label for one in (before, after))
+    first, last = (snapshot.manifest.window.label for snapshot in (before, after))
     sentence = (
         f"{first} and {last} cannot be compared by how words were used: that shows only between a "
         "window and the one just before it. Compare neighbouring windows."
@@ -246,12 +246,12 @@ def lacking(material: ReportInput) -> list[Note]:
     manifest = material.snapshot.manifest
     notes = [
         Note(
-            one.reason if one.reason in LACK_REASONS else "other",
-            sentence(one, manifest.window.label),
-            words=", ".join(one.where),
-            documents=one.documents,
+            missing.reason if missing.reason in LACK_REASONS else "other",
+            sentence(missing, manifest.window.label),
+            words=", ".join(missing.where),
+            documents=missing.documents,
         )
-        for one in manifest.lacking
+        for missing in manifest.lacking
     ]
     if not material.earlier or material.earlier[-1].manifest.judgeable:
         return notes
@@ -269,7 +269,7 @@ def untold(material: ReportInput) -> bool:
     Vectors do not say what changed in it then, either.
     """
     return material.snapshot.usage is None and any(
-        one.usage is not None for one in material.earlier[-_BACK:]
+        snapshot.usage is not None for snapshot in material.earlier[-_BACK:]
     )
 
 
@@ -279,14 +279,14 @@ def silenced(material: ReportInput) -> Note | None:
     read = int(material.now.total_documents.sum())
     if read < FEW:
         return None
-    held = material.now.columns[3].sum(axis=1)
-    if held.max(initial=0) < MIN_DOCUMENTS:
+    documents = material.now.columns[3].sum(axis=1)
+    if documents.max(initial=0) < MIN_DOCUMENTS:
         sentence = (
             f"{label}: its {read:,} documents are of too few authors to say whether anything "
             "changed."
         )
         return Note("one_author", sentence)
-    if held[held >= LEAST_COPIED].sum() >= _COPIES * max(_texts(material), 1.0):
+    if documents[documents >= LEAST_COPIED].sum() >= _COPIES * max(_texts(material), 1.0):
         sentence = (
             f"{label}: its {read:,} documents are copies of few texts, and copies count once: too "
             "few to say whether anything changed."
@@ -315,5 +315,5 @@ def _texts(material: ReportInput) -> float:
     usage = material.snapshot.usage
     if usage is not None:
         return float(usage.pairs.sum(dtype=np.float64))
-    held, read = material.now.columns[3].sum(axis=1), int(material.now.total_documents.sum())
-    return 0.0 if untold(material) and few_texts(held, read) else np.inf
+    documents, read = material.now.columns[3].sum(axis=1), int(material.now.total_documents.sum())
+    return 0.0 if untold(material) and few_texts(documents, read) else np.inf

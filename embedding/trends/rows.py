@@ -170,9 +170,9 @@ class TrendRow:
 
         Without those that work against the change.
         """
-        found = [one for one in self.contexts if one.share > 0]
-        more = tuple(one.word for one in found if one.after > one.before)
-        less = tuple(one.word for one in found if one.after <= one.before)
+        pulling = [context for context in self.contexts if context.share > 0]
+        more = tuple(context.word for context in pulling if context.after > context.before)
+        less = tuple(context.word for context in pulling if context.after <= context.before)
         return more[:n], less[:n]
 
 
@@ -225,10 +225,10 @@ class Story:
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """Its words by what happened to them, in the order of RANKINGS; no role without words."""
-        found = {
+        roles = {
             role: tuple(one.word for one in self.words if one.role == role) for role in RANKINGS
         }
-        return {role: words for role, words in found.items() if words}
+        return {role: words for role, words in roles.items() if words}
 
     @property
     def most_used(self) -> StoryWord:
@@ -236,15 +236,15 @@ class Story:
 
     @property
     def title(self) -> tuple[str, ...]:
-        return tuple(one.word for one in self.words[:3])
+        return tuple(member.word for member in self.words[:3])
 
 
 def most_used(words: Sequence[StoryWord]) -> StoryWord:
     """Of one or more words that which most documents use: before the window, if all fell."""
-    present = [one for one in words if one.role != "fallen"]
+    present = [member for member in words if member.role != "fallen"]
     if present:
-        return max(present, key=lambda one: one.documents)
-    return max(words, key=lambda one: one.documents_before)
+        return max(present, key=lambda member: member.documents)
+    return max(words, key=lambda member: member.documents_before)
 
 
 @dataclass(frozen=True)
@@ -370,7 +370,7 @@ class TrendReport:
         now, bias = self.snapshot, self.bias
         earlier = {} if self.compared_with is None else self.compared_with.documents
         losses = {} if bias is None else bias.losses
-        found = [
+        sources = [
             WindowSource(
                 source=name,
                 documents=now.documents.get(name, 0),
@@ -381,7 +381,7 @@ class TrendReport:
             )
             for name in {*now.documents, *now.tokens, *earlier}
         ]
-        return tuple(sorted(found, key=lambda one: (-one.documents, one.source)))
+        return tuple(sorted(sources, key=lambda source: (-source.documents, source.source)))
 
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
         return tuple(row for row in getattr(self, ranking) if row.significant)

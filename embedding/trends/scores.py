@@ -47,7 +47,7 @@ def no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
 
 
 def _key(material: ReportInput, config: TrendsConfig) -> str:
-    return key_of([one.ref for one in (*material.earlier, material.snapshot)], config)
+    return key_of([snapshot.ref for snapshot in (*material.earlier, material.snapshot)], config)
 
 
 def why_not(words: Sequence[str], material: ReportInput, config: TrendsConfig) -> dict[str, str]:
@@ -67,11 +67,11 @@ def _reason(word: str, now: int, sign: bool, material: ReportInput, config: Tren
         return "there is no window before to compare with"
     before, after = material.earlier[-1], material.snapshot
     labels = before.manifest.window.label, after.manifest.window.label
-    indices = [one.index(word) for one in (before, after)]
+    indices = [snapshot.index(word) for snapshot in (before, after)]
     if indices == [None, None]:
         return f"neither {labels[0]} nor {labels[1]} knows it"
-    for at, label in zip(indices, labels, strict=True):
-        if at is None:
+    for row, label in zip(indices, labels, strict=True):
+        if row is None:
             return f"{label} does not know it"
     if sign:
         return "a number, a sign or a mark, which is never ranked (trends.skip)"

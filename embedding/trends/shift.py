@@ -125,7 +125,7 @@ def neighbourhoods(
     k = min(config.neighbours, max((len(candidates) - 1) // 2, 1))
     # One for both times: a word that is only read more often came nearer to nothing.
     sure = sureness(pair.familiarity)
-    before, after = (nearest(one, sure, rows, candidates, k) for one in (pair.before, pair.after))
+    before, after = (nearest(side, sure, rows, candidates, k) for side in (pair.before, pair.after))
     return before[0], after[0]
 
 

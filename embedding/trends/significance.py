@@ -79,14 +79,14 @@ _STEPS = 10_000
 def normal_sf(z: npt.ArrayLike) -> TestArray:
     """P(Z ≥ z) of a standard normal, of any shape."""
     values = np.asarray(z, dtype=np.float64) / math.sqrt(2.0)
-    found = np.array([math.erfc(one) for one in values.ravel().tolist()], dtype=np.float64)
-    return 0.5 * found.reshape(values.shape)
+    tails = np.array([math.erfc(x) for x in values.ravel().tolist()], dtype=np.float64)
+    return 0.5 * tails.reshape(values.shape)
 
 
 def normal_isf(p: TestArray) -> TestArray:
     """z float64 [n] with P(Z ≥ z) = p (Wichura 1988, algorithm AS 241)."""
     inverse = _NORMAL.inv_cdf
-    return np.array([_end(one) if one in (0.0, 1.0) else -inverse(one) for one in p.tolist()])
+    return np.array([_end(x) if x in (0.0, 1.0) else -inverse(x) for x in p.tolist()])
 
 
 def _end(p: float) -> float:
@@ -108,24 +108,24 @@ def gamma_sf(shape: TestArray, x: TestArray) -> TestArray:
     Below a + 1 by the series of its complement (DLMF 8.11.4), above by the continued fraction
     (DLMF 8.9.2) in the manner of Lentz (1976).
     """
-    found = np.ones(len(x))
+    tails = np.ones(len(x))
     low = (x > 0.0) & (x < shape + 1.0)
     high = x >= shape + 1.0
-    found[low] = 1.0 - _scale(shape[low], x[low]) * _series(shape[low], x[low])
-    found[high] = _scale(shape[high], x[high]) * _fraction(shape[high], x[high])
-    return found
+    tails[low] = 1.0 - _scale(shape[low], x[low]) * _series(shape[low], x[low])
+    tails[high] = _scale(shape[high], x[high]) * _fraction(shape[high], x[high])
+    return tails
 
 
 def _scale(shape: TestArray, x: TestArray) -> TestArray:
     """xᵃ e⁻ˣ / Γ(a)."""
-    logs = np.array([math.lgamma(one) for one in shape.tolist()], dtype=np.float64)
-    found: TestArray = np.exp(shape * np.log(x) - x - logs)
-    return found
+    logs = np.array([math.lgamma(value) for value in shape.tolist()], dtype=np.float64)
+    scale: TestArray = np.exp(shape * np.log(x) - x - logs)
+    return scale
 
 
 def _series(shape: TestArray, x: TestArray) -> TestArray:
     """Σ xᵏ / (a (a + 1) … (a + k))."""
-    found = np.zeros(len(x))
+    sums = np.zeros(len(x))
     left, total = np.arange(len(x)), 1.0 / shape
     term = total
     for k in range(1, _STEPS):
@@ -133,18 +133,18 @@ def _series(shape: TestArray, x: TestArray) -> TestArray:
         total = total + term
         going = term > _EPSILON * total
         if not going.all():
-            found[left[~going]] = total[~going]
+            sums[left[~going]] = total[~going]
             left, shape, x = left[going], shape[going], x[going]
             term, total = term[going], total[going]
         if not len(left):
             break
-    found[left] = total
-    return found
+    sums[left] = total
+    return sums
 
 
 def _fraction(shape: TestArray, x: TestArray) -> TestArray:
     """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)))."""
-    found = np.zeros(len(x))
+    fractions = np.zeros(len(x))
     left, below = np.arange(len(x)), x + 1.0 - shape
     over, under = np.full(len(x), 1.0 / _SMALLEST), 1.0 / below
     total = under
@@ -155,13 +155,13 @@ def _fraction(shape: TestArray, x: TestArray) -> TestArray:
         total = total * over * under
         going = np.abs(over * under - 1.0) > _EPSILON
         if not going.all():
-            found[left[~going]] = total[~going]
+            fractions[left[~going]] = total[~going]
             left, shape, below = left[going], shape[going], below[going]
             over, under, total = over[going], under[going], total[going]
         if not len(left):
             break
-    found[left] = total
-    return found
+    fractions[left] = total
+    return fractions
 
 
 def _off_zero(values: TestArray) -> TestArray:
@@ -173,14 +173,14 @@ def pareto_sf(x: TestArray, shape: TestArray, scale: TestArray) -> TestArray:
 
     (1 + ξ x / σ)^(-1/ξ), and e^(-x/σ) at ξ = 0.
     """
-    found = np.zeros(len(x))
+    tails = np.zeros(len(x))
     known = scale > 0.0
     far, bent = np.maximum(x[known], 0.0) / scale[known], shape[known]
     flat = np.abs(bent) < 1e-12
     with np.errstate(divide="ignore"):
         logs = np.log1p(np.maximum(bent * far, -1.0)) / np.where(flat, 1.0, bent)
-    found[known] = np.exp(-np.where(flat, far, logs))
-    return found
+    tails[known] = np.exp(-np.where(flat, far, logs))
+    return tails
 
 
 def binomial_log_sf(least: IntArray, n: IntArray, share: float) -> TestArray:
@@ -191,14 +191,14 @@ def binomial_log_sf(least: IntArray, n: IntArray, share: float) -> TestArray:
     if not 0.0 < share < 1.0:
         return np.where((least > 0) & (share <= 0.0), -np.inf, 0.0)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(n.max(initial=0)) + 1)))])
-    found = np.zeros(len(n))
+    tails = np.zeros(len(n))
     for at, (first, all_) in enumerate(zip(least.tolist(), n.tolist(), strict=True)):
         if first > 0:
             k = np.arange(first, all_ + 1)
             terms = logs[all_] - logs[k] - logs[all_ - k] + k * math.log(share)
             terms += (all_ - k) * math.log1p(-share)
-            found[at] = min(float(np.logaddexp.reduce(terms)), 0.0) if len(k) else -math.inf
-    return found
+            tails[at] = min(float(np.logaddexp.reduce(terms)), 0.0) if len(k) else -math.inf
+    return tails
 
 
 @lru_cache(maxsize=256)

@@ -172,16 +172,16 @@ def _parsed(path: Path, data: dict[str, Any]) -> TrendReport:
 
 def load_scores(folder: Path, id: str, key: str) -> WordScores | None:
     """The saved figures of all words; None when there are none with this key (`key_of`)."""
-    found = _scores(folder / _checked(id))
-    return found if found is not None and found.key == key else None
+    scores = _scores(folder / _checked(id))
+    return scores if scores is not None and scores.key == key else None
 
 
 def saved(folder: Path) -> list[str]:
     """Ids of the snapshots that have a saved report, sorted."""
     if not folder.is_dir():
         return []
-    found = (path.name for path in folder.iterdir() if _ID.fullmatch(path.name))
-    return sorted(name for name in found if (folder / name / REPORT).is_file())
+    names = (path.name for path in folder.iterdir() if _ID.fullmatch(path.name))
+    return sorted(name for name in names if (folder / name / REPORT).is_file())
 
 
 def holding(folder: Path, wanted: str) -> list[str]:
@@ -235,9 +235,9 @@ def source_table(report: TrendReport) -> pa.Table:
     """What each source brought, and its loss before learning, as a table with `_SOURCES`."""
     window = report.snapshot
     records = [
-        {**vars(one), "snapshot": window.id, "window_start": window.start}
-        for one in sorted(report.by_source(), key=lambda one: one.source)
-        if one.source in {*window.documents, *window.tokens} or one.loss is not None
+        {**vars(source), "snapshot": window.id, "window_start": window.start}
+        for source in sorted(report.by_source(), key=lambda source: source.source)
+        if source.source in {*window.documents, *window.tokens} or source.loss is not None
     ]
     return pa.Table.from_pylist(records, schema=_SOURCES)
 
@@ -253,8 +253,8 @@ def _scores(folder: Path) -> WordScores | None:
 def _same_scores(folder: Path, report: TrendReport) -> bool:
     if report.scores is None:
         return True
-    found = _scores(folder)
-    return found is not None and found.key == report.scores.key
+    kept = _scores(folder)
+    return kept is not None and kept.key == report.scores.key
 
 
 def _write(folder: Path, report: TrendReport, text: str) -> None:

@@ -51,14 +51,14 @@ def stories(
     names = [*words]
     rows_of = [-1 if row is None else row for row in map(snapshot.index, names)]
     voices = _voices(snapshot.usage, rows_of)
-    found = []
+    grouped = []
     for group in groups(_cosines(snapshot, rows_of)):
-        own = sorted((words[names[at]] for at in group), key=lambda one: (one.q, one.word))
-        found.append((own, max(voices[at] for at in group)))
+        own = sorted((words[names[i]] for i in group), key=lambda one: (one.q, one.word))
+        grouped.append((own, max(voices[i] for i in group)))
     label = report.snapshot.label
     made = []
-    for own, voices_of in found:
-        q = min(1.0, own[0].q * len(found))
+    for own, voices_of in grouped:
+        q = min(1.0, own[0].q * len(grouped))
         most = most_used(own)
         made.append(
             Story(
@@ -102,7 +102,7 @@ def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, .
 
 
 def _directed(story: Story) -> list[tuple[str, bool]]:
-    return [(each.word, each.role == "fallen") for each in story.words]
+    return [(member.word, member.role == "fallen") for member in story.words]
 
 
 @dataclass(frozen=True)
@@ -122,17 +122,17 @@ def sightings(
     The days are those of documents that hold two of its words, where there are such. Raises
     SnapshotError when the addresses cannot be read.
     """
-    held: dict[str, set[str]] = {}
+    uses: dict[str, set[str]] = {}
     known: dict[str, Evidence] = {}
-    for each in story.words[:LOOKED_FOR]:
-        for one in evidence.find(each.word, start, end, SAMPLE):
-            if not one.url.startswith(("http://", "https://")):
+    for member in story.words[:LOOKED_FOR]:
+        for document in evidence.find(member.word, start, end, SAMPLE):
+            if not document.url.startswith(("http://", "https://")):
                 continue
-            held.setdefault(one.url, set()).add(each.word)
-            known[one.url] = one
-    several = [url for url in held if len(held[url]) > 1] or [*held]
+            uses.setdefault(document.url, set()).add(member.word)
+            known[document.url] = document
+    several = [url for url in uses if len(uses[url]) > 1] or [*uses]
     days = sorted(known[url].published for url in several)
-    order = sorted(held, key=lambda url: (-len(held[url]), -known[url].published.toordinal(), url))
+    order = sorted(uses, key=lambda url: (-len(uses[url]), -known[url].published.toordinal(), url))
     return StoryDocuments(
         tuple(known[url] for url in order[:n]),
         days[0] if days else None,
@@ -158,17 +158,17 @@ def groups(cosines: FloatArray) -> list[list[int]]:
     """
     near = cosines.astype(np.float64)
     np.fill_diagonal(near, -np.inf)
-    found = [[at] for at in range(len(near))]
+    members = [[at] for at in range(len(near))]
     while near.size:
-        one, other = sorted(divmod(int(near.argmax()), len(near)))
-        if not near[one, other] >= LIKENESS:
+        first, second = sorted(divmod(int(near.argmax()), len(near)))
+        if not near[first, second] >= LIKENESS:
             break
-        sizes = len(found[one]), len(found[other])
-        mean = (sizes[0] * near[one] + sizes[1] * near[other]) / sum(sizes)
-        near[one], near[:, one] = mean, mean
-        near[other], near[:, other] = -np.inf, -np.inf
-        found[one], found[other] = found[one] + found[other], []
-    return sorted(sorted(group) for group in found if group)
+        sizes = len(members[first]), len(members[second])
+        mean = (sizes[0] * near[first] + sizes[1] * near[second]) / sum(sizes)
+        near[first], near[:, first] = mean, mean
+        near[second], near[:, second] = -np.inf, -np.inf
+        members[first], members[second] = members[first] + members[second], []
+    return sorted(sorted(group) for group in members if group)
 
 
 def _cosines(snapshot: Snapshot, rows: Sequence[int]) -> FloatArray:
@@ -181,8 +181,8 @@ def _cosines(snapshot: Snapshot, rows: Sequence[int]) -> FloatArray:
             if row >= 0:
                 vectors[at] = snapshot.vectors[row]
     units = directions_of(vectors, snapshot.centre)
-    found: FloatArray = units @ units.T
-    return found
+    cosines: FloatArray = units @ units.T
+    return cosines
 
 
 def _voices(usage: Usage | None, rows: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ import pytest
 from distributed import LocalCluster
 
 from embedding.kernel.certificates import ensure_certificate
-from embedding.platform.services import dask_scheduler, dask_workers
+from embedding.platform.services import dask_services
 from embedding.settings import Settings
 from waiting import until
 from yeoron_lab.ports import lasting_port
@@ -34,8 +34,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     settings = Settings(paths={"home": home}, ports=ports, cluster={"nodes": 1})
     ensure_certificate(settings.paths.secrets, "dask")
     with ExitStack() as stack:
-        workers = dask_workers(settings, settings.dask_url, "127.0.0.1")
-        for service in (dask_scheduler(settings), *workers):
+        for service in dask_services(settings):
             with (home / f"{service.name}.log").open("wb") as log:
                 process = stack.enter_context(
                     subprocess.Popen(service.command, stdout=log, stderr=subprocess.STDOUT)
@@ -104,5 +103,5 @@ def test_a_silent_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_scheduler_keeps_its_files_in_the_home(tmp_path: Path) -> None:
     """In /tmp another user could have taken its folder, and kept it from starting."""
-    scheduler = dask_scheduler(Settings(paths={"home": tmp_path}))
+    scheduler = dask_services(Settings(paths={"home": tmp_path}))[0]
     assert scheduler.environment["DASK_TEMPORARY_DIRECTORY"] == str(tmp_path / "dask")

@@ -51,31 +51,31 @@ def check_contact(user_agent: str, *, reached: bool) -> Iterator[Diagnosis]:
 def check_browser(file: Path, configured: Path | None) -> Iterator[Diagnosis]:
     """Whether Chromium starts, where a source needs it or one is set."""
     sources = load_sources(file) if file.exists() else ()
-    rendered = [one.name for one in sources if SOURCES.traits(one.kind).browser]
+    rendered = [source.name for source in sources if SOURCES.traits(source.kind).browser]
     if not rendered and configured is None:
         yield fine("No source needs a browser.")
         return
     advice = "apt-get install chromium, or set crawl.browser."
     who = f"{len(rendered)} sources need it ({rendered[0]}, …)" if rendered else "it is set"
     try:
-        found = find_chromium(configured)
+        browser = find_chromium(configured)
     except FetchError as error:
         yield wrong(str(error), advice)
         return
-    if found is None:
+    if browser is None:
         yield wrong(f"There is no Chromium, and {who}.", advice)
         return
     try:
         done = subprocess.run(  # noqa: S603 - the executable that the crawler would start
-            [found, "--version"], capture_output=True, text=True, timeout=_START_S, check=False
+            [browser, "--version"], capture_output=True, text=True, timeout=_START_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        yield wrong(f"{found} does not start ({type(error).__name__}).", advice)
+        yield wrong(f"{browser} does not start ({type(error).__name__}).", advice)
         return
     if done.returncode:
-        yield wrong(f"{found} ends with {done.returncode}.", advice)
+        yield wrong(f"{browser} ends with {done.returncode}.", advice)
     else:
-        yield fine(f"{done.stdout.strip() or found} starts.")
+        yield fine(f"{done.stdout.strip() or browser} starts.")
 
 
 def check_tokenizer_runs(config: TextConfig) -> Iterator[Diagnosis]:

@@ -50,7 +50,7 @@ HealthCheck = Callable[[], Iterable[Diagnosis]]
 
 def diagnose(checks: Mapping[str, HealthCheck]) -> list[Diagnosis]:
     """Run every check; one that breaks is a diagnosis too, and ends none of the others."""
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
     for name, check in checks.items():
         try:
             symptoms = list(check())
@@ -61,5 +61,5 @@ def diagnose(checks: Mapping[str, HealthCheck]) -> list[Diagnosis]:
             symptoms = [
                 wrong(f"It could not be tried: {type(error).__name__}: {sentence}", "Report this.")
             ]
-        found += [replace(one, check=name) for one in symptoms]
-    return found
+        diagnoses += [replace(symptom, check=name) for symptom in symptoms]
+    return diagnoses

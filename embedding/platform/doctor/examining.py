@@ -33,8 +33,8 @@ def examine() -> list[Diagnosis]:
         settings = load_settings()
     except YeoronError as error:
         advice = "All that needs settings was not tried."
-        found = Diagnosis("wrong", str(error), advice, "settings")
-        return [found, *diagnose(_FREE_OF_SETTINGS)]
+        diagnosis = Diagnosis("wrong", str(error), advice, "settings")
+        return [diagnosis, *diagnose(_FREE_OF_SETTINGS)]
     return diagnose(_FREE_OF_SETTINGS | settings_checks(settings))
 
 
@@ -84,14 +84,14 @@ def needed_extras(settings: Settings) -> dict[str, str]:
         sources = load_sources(settings.paths.sources)
     except YeoronError:
         return needed
-    if rendered := [one.name for one in sources if SOURCES.traits(one.kind).browser]:
+    if rendered := [source.name for source in sources if SOURCES.traits(source.kind).browser]:
         needed["render"] = f"The source {rendered[0]}"
     return needed
 
 
 def certificates(settings: Settings) -> dict[str, Path]:
     """Certificates that are set, or made by the platform, by what they are for."""
-    found = {
+    files = {
         "server.tls_cert": settings.server.tls_cert,
         "server.tls_client_ca": settings.server.tls_client_ca,
         "server.tls_ca": settings.server.tls_ca,
@@ -99,8 +99,8 @@ def certificates(settings: Settings) -> dict[str, Path]:
     }
     paths = settings.paths
     made = {"Dask": paths.dask_certificate[0], "the server": paths.server_certificate[0]}
-    found |= {name: path for name, path in made.items() if path.is_file()}
-    return {name: path for name, path in found.items() if path is not None}
+    files |= {name: path for name, path in made.items() if path.is_file()}
+    return {name: path for name, path in files.items() if path is not None}
 
 
 _Idle = Callable[[Settings], bool]

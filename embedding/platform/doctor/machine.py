@@ -130,7 +130,7 @@ def check_limits(files: int | None = None) -> Iterator[Diagnosis]:
 
 def check_disk(home: Path) -> Iterator[Diagnosis]:
     """Whether the home can be written, and how much room there is."""
-    folder = next(one for one in (home, *home.absolute().parents) if one.is_dir())
+    folder = next(parent for parent in (home, *home.absolute().parents) if parent.is_dir())
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-") as file:
             file.write(b"x" * 4096)
@@ -182,22 +182,22 @@ def check_ports(
 
 def check_clock(home: Path, *, now: float | None = None) -> Iterator[Diagnosis]:
     """Whether the time can be right: windows and leases go by it."""
-    at = time.time() if now is None else now
-    if not _BUILT < at < _LATEST:
+    clock = time.time() if now is None else now
+    if not _BUILT < clock < _LATEST:
         yield wrong(
-            f"The clock says {time.strftime('%Y-%m-%d', time.gmtime(at))}.",
+            f"The clock says {time.strftime('%Y-%m-%d', time.gmtime(clock))}.",
             "Set it, and keep it right (NTP).",
         )
         return
     written = [path.stat().st_mtime for path in _recent(home)]
-    ahead = max(written, default=at) - at
+    ahead = max(written, default=clock) - clock
     if ahead > _AHEAD_S:
         yield wrong(
             f"Files of {home} are {ahead:,.0f} s ahead of the clock: it was set back.",
             "Set it right (NTP); leases of sources wait for it otherwise.",
         )
     else:
-        yield fine(f"The clock says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(at))} UTC.")
+        yield fine(f"The clock says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(clock))} UTC.")
 
 
 def _recent(home: Path) -> list[Path]:

@@ -33,10 +33,10 @@ def check_home(home: Path) -> Iterator[Diagnosis]:
         yield wrong(f"A restore into {home} was cut off.", "Run the same `yeoron restore` again.")
     others, foreign = [], []
     for path in (home, *home.iterdir(), *(home / "secrets").rglob("*")):
-        found = path.lstat()
-        if found.st_uid != os.geteuid():
+        status = path.lstat()
+        if status.st_uid != os.geteuid():
             foreign.append(path)
-        if found.st_mode & 0o077 and (path == home or path.is_relative_to(home / "secrets")):
+        if status.st_mode & 0o077 and (path == home or path.is_relative_to(home / "secrets")):
             others.append(path)
     if foreign:
         yield wrong(
@@ -58,24 +58,24 @@ def check_certificates(
     files: Mapping[str, Path], *, now: datetime | None = None
 ) -> Iterator[Diagnosis]:
     """Dates of certificates by what they are for."""
-    at = datetime.now(UTC) if now is None else now
+    today = datetime.now(UTC) if now is None else now
     good = 0
     for what, path in files.items():
         try:
-            found = x509.load_pem_x509_certificate(path.read_bytes())
+            certificate = x509.load_pem_x509_certificate(path.read_bytes())
         except OSError as error:
             yield wrong(f"{what}: {path}: {error.strerror}.", "Set it to a PEM certificate.")
             continue
         except ValueError:
             yield wrong(f"{what}: {path} is no PEM certificate.", "Put a whole one there.")
             continue
-        until = found.not_valid_after_utc
+        until = certificate.not_valid_after_utc
         shown = f"{what}: {path} is valid until {until:%Y-%m-%d}"
-        if at < found.not_valid_before_utc:
+        if today < certificate.not_valid_before_utc:
             yield wrong(f"{what}: {path} is not valid yet.", "Look at the clock, or make another.")
-        elif at > until:
+        elif today > until:
             yield wrong(f"{shown}.", "Make another; that of Dask is made by `yeoron up`.")
-        elif until - at < _SOON:
+        elif until - today < _SOON:
             yield warn(f"{shown}.", "Make another in time.")
         else:
             good += 1
