@@ -263,10 +263,10 @@ class Snapshot:
         SnapshotError, for a file that was changed with both digests.
         """
         for name, expected in self.manifest.files.items():
-            there = entry(self.path / name)
-            if there.sha256 != expected.sha256:
+            actual = entry(self.path / name)
+            if actual.sha256 != expected.sha256:
                 raise SnapshotError(
-                    f"snapshot {self.id}: {name} is damaged: its SHA-256 is {there.sha256}, the "
+                    f"snapshot {self.id}: {name} is damaged: its SHA-256 is {actual.sha256}, the "
                     f"manifest says {expected.sha256}."
                 )
         if not self.manifest.erased and self.manifest.expected_id() != self.id:
