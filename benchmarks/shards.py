@@ -136,7 +136,7 @@ class Rig:
 
     def close(self) -> None:
         for stream in self.streams:
-            stream.close()
+            stream.peer.close()
         self.links.stop()
         self.fleet.stop()
 
@@ -162,11 +162,11 @@ class Rig:
         for stream, own in zip(self.streams, ids, strict=True):
             part = values[: len(own)]
             deltas = (RowDelta(Table.IN, own, part), RowDelta(Table.OUT, own, part))
-            stream.request(encode_push(Push("bench", self.sequence, 0, deltas)))
+            stream.peer.request(encode_push(Push("bench", self.sequence, 0, deltas)))
         at = [self.log.number, self.log.append(Change((("bench", self.sequence),), 1.0))]
         for stream, own in zip(self.streams, ids, strict=True):
             header = {"op": "pull", "at": at, "rows": "float16"}
-            answer = stream.request(Message(header, {"vectors": own, "contexts": own}))
+            answer = stream.peer.request(Message(header, {"vectors": own, "contexts": own}))
             if answer.header["status"] != "ok":
                 raise TimeoutError("a shard did not apply a push within a second")
 

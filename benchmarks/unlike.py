@@ -229,7 +229,7 @@ def _node(
             client = ParameterClient(server.location, node=name, config=LINE)
             stack.callback(client.close)
             welcome = client.hello()
-            work = SlowedBatch(client.session, model, StreamConfig(), name, shares=True)
+            work = SlowedBatch(client.peer, model, StreamConfig(), name, shares=True)
             work.wait, work.tokens = wait, dispenser.block
             learner = Learner(
                 client,

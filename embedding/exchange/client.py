@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from embedding.exchange.channel import Channel
-from embedding.exchange.codec import acknowledged, encode_push
+from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import (
@@ -22,22 +20,20 @@ from embedding.exchange.protocol import (
     Welcome,
     asks_of,
 )
-from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
-from embedding.exchange.rowpath import DirectRows, MakePath, PathSetup
-from embedding.exchange.session import ServerCalls, Session
+from embedding.exchange.rowpath import DirectRows, MakePath, RowPath
+from embedding.exchange.session import Session
 from embedding.exchange.transport import TransportMetrics
-from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError
 
-logger = logging.getLogger(__name__)
 
-
-class ParameterClient(ServerCalls):
+class ParameterClient(Session[Push, RowPath]):
     """A Transport to one parameter server, for one node.
 
     hello, admit, vocabulary, pull and push share one stream and are called by one thread;
     report, idle, status, cut, configure and checkpoint may be called by any thread at any time.
-    When the server is away each call goes on trying (`Session`); after a restart of the server the
+    When the server is away each call goes on trying (`Peer`); after a restart of the server the
     pushes that it lost are sent again first. RefusedError carries the server's reason; sending the
     same again cannot help.
 
@@ -57,37 +53,24 @@ class ParameterClient(ServerCalls):
         relay: Relay | None = None,
         path: MakePath = DirectRows,
     ) -> None:
-        self.location = location
-        self.node = node
-        self.config = config
-        self.log: PushLog[Push] = PushLog(
-            max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
-        )
         self.feedback = sending(config)
         self.metrics = TransportMetrics()
         self.relay = relay
-        self.session = Session(
+        super().__init__(
             location,
             node=node,
             config=config,
             config_digest=config_digest,
             stop=stop,
             incarnation=incarnation,
-            resume=self._resume,
+            path=lambda session: path(session, self.feedback),
+            encode=lambda push: [encode_push(push)],
         )
-        self.greeted: list[Callable[[Channel, Welcome], None]] = []
-        self.path = path(PathSetup(self.session, self.log, self._taken), self.feedback)
+        self.greeted.append(self._greeted)
         self.rows = self.path.view
 
-    @property
-    def welcome(self) -> Welcome | None:
-        return self.session.welcome
-
-    def hello(self) -> Welcome:
-        return self.session.hello()
-
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        with self.session.lock:
+        with self.lock:
             delta = super().vocabulary(since)
             self.rows.alive(delta.alive)
         return delta
@@ -97,15 +80,11 @@ class ParameterClient(ServerCalls):
         return self.path.pull(request)
 
     def push(self, push: Push) -> Ack:
-        """Send what was learnt; it is applied once, however often it is sent.
-
-        The push is kept as it is sent until it is in a checkpoint; when too many are, a checkpoint
-        is asked for and waited for.
-        """
-        with self.session.lock:
+        """Send what was learnt; it is applied once, however often it is sent."""
+        with self.lock:
             sent = self.feedback.encode(push)
             try:
-                ack = self._logged(sent)
+                ack = self._sent(sent)
             except RefusedError:
                 self.feedback.undo(sent)
                 raise
@@ -116,25 +95,16 @@ class ParameterClient(ServerCalls):
     def flush_residuals(self, clock: int, sequence: int) -> Ack | None:
         """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""
         ack = None
-        with self.session.lock:
+        with self.lock:
             deltas = self.feedback.drain(self.config.max_message_bytes // 2)
             while deltas:
                 try:
-                    sent = self.feedback.whole(deltas[0], self.node, sequence, clock)
-                    ack = self._logged(sent)
+                    ack = self._sent(self.feedback.whole(deltas[0], self.node, sequence, clock))
                 except RefusedError:
                     self.feedback.restore(deltas)
                     raise
                 deltas, sequence, clock = deltas[1:], sequence + 1, ack.clock
         return ack
-
-    def durable(self) -> int:
-        """The last push of this node that is in a checkpoint, wherever its rows lie."""
-        with self.session.lock:
-            self.path.links.tend()
-            ack = self.confirm()
-            self._taken(ack)
-            return self.path.links.safe(ack.durable)
 
     @property
     def confirmed(self) -> int:
@@ -149,7 +119,7 @@ class ParameterClient(ServerCalls):
         Known keys: `sources`: {SOURCE: {"pending": documents found and not learnt yet}} holds the
         watermark; `event_now` (Unix seconds): event time now; `queue`: tokens waiting.
         """
-        answer = self.session.action("report", {"node": self.node, "report": report})
+        answer = self.peer.action("report", {"node": self.node, "report": report})
         return asks_of(answer.get("asks") if isinstance(answer, dict) else None)
 
     def idle(self) -> None:
@@ -158,17 +128,17 @@ class ParameterClient(ServerCalls):
         The next pull takes part again, at the clock that the others have reached.
         """
         if self.relay is not None:
-            with self.session.lock:
+            with self.lock:
                 self.relay.leave()
-        self.session.action("idle", {"node": self.node})
+        self.peer.action("idle", {"node": self.node})
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.session.action("status", {})
+        found: dict[str, Any] = self.peer.action("status", {})
         return found
 
     def configure(self, **changes: object) -> None:
         """Change the policy or settings of it (`SyncConfig`) while training runs."""
-        self.session.action("configure", dict(changes))
+        self.peer.action("configure", dict(changes))
 
     def finish(self) -> None:
         """Nobody waits for this node's blocks but as the policy says."""
@@ -181,22 +151,12 @@ class ParameterClient(ServerCalls):
             **({} if self.relay is None else self.relay.figures()),
         }
 
-    def drop(self) -> None:
-        """End the stream without a goodbye, as a process that dies: this node will be back.
-
-        Windows that it reads for go on waiting for it.
-        """
-        with self.session.lock:
-            self.session.drop()
-
     def close(self) -> None:
         """Say goodbye, unless the stream was dropped, and close the connections."""
-        self.path.links.wait_durable()
-        with self.session.lock:
-            if self.relay is not None:
+        if self.relay is not None:
+            with self.lock:
                 self.relay.close()
-            self.session.close()
-        self.path.links.close()
+        super().close()
 
     def __enter__(self) -> ParameterClient:
         return self
@@ -204,75 +164,24 @@ class ParameterClient(ServerCalls):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _logged(self, push: Push) -> Ack:
-        """Keep a push, then send it: from here on it reaches the server, whatever breaks."""
+    def _sent(self, push: Push) -> Ack:
         # Through an aggregator a push is part of a sum: the kept rows do not follow it.
         push = replace(push, keeps=self.rows.keeps and self.relay is None)
-        if self.welcome is None:
-            self.hello()
-        self._make_room()
-        self.log.add(push)
         try:
-            ack = self.session.retry(lambda: self._send(push))
+            ack = self.keep_and_send(push, self._relayed)
         except RefusedError:
-            # Its number is free again. An UnavailableError leaves it in the log: the server may
-            # have it, and the next greeting says so.
-            self.log.drop_last()
             self.rows.refused()
             raise
-        self._taken(ack)
         self.rows.taken(push)
-        if self.log.load > 0.5:
-            self.checkpoint(wait=False)
         return ack
 
-    def _make_room(self) -> None:
-        """Wait for a checkpoint when the log of unconfirmed pushes is full."""
-        if self.log.load < 1.0:
-            return
-        self.checkpoint(wait=True)
-        self.durable()
-        if self.log.load >= 1.0:
-            raise UnavailableError(
-                f"node {self.node}: {len(self.log)} pushes ({self.log.nbytes} bytes) are in no "
-                "checkpoint and the server's last checkpoint did not confirm one."
-            )
+    def _relayed(self, push: Push) -> Message | None:
+        """The answer by the aggregator, where there is one that answers."""
+        if self.relay is None or self.welcome is None:
+            return None
+        return self.relay.push(push, self.welcome.session)
 
-    def _send(self, push: Push) -> Ack:
-        """Through the aggregator where there is one that answers; else rows first, then the rest.
-
-        The server orders pushes and says to shards when to apply theirs. So it must not hear of one
-        whose rows are not there yet: the node could die in between, and nobody could bring them.
-        """
-        if self.relay is not None and self.welcome is not None:
-            answer = self.relay.push(push, self.welcome.session)
-            if answer is not None:
-                return acknowledged(answer)
-        self.path.spread(push)
-        return self._push_on(self.session.stream(), push)
-
-    def _push_on(self, channel: Channel, push: Push) -> Ack:
-        return acknowledged(channel.request(encode_push(self.path.rest(push))))
-
-    def _taken(self, ack: Ack) -> None:
-        self.log.confirm(self.path.links.safe(ack.durable))
-        self.session.reached(ack.clock)
-
-    def _resume(self, channel: Channel, welcome: Welcome, first: bool) -> None:
-        """Send again what the server does not know: it was restarted, or the stream broke.
-
-        The server takes a push whose number it knows for a duplicate, and one that leaves a gap not
-        at all. So all after the last that it knows are sent, in order, before any new one.
-        """
-        self.path.links.bring(welcome)
-        for tell in self.greeted:
-            tell(channel, welcome)
-        self.log.confirm(welcome.durable)
-        lost = self.log.after(welcome.sequence)
-        if lost:
-            logger.info("node %s: sending %d pushes again", self.node, len(lost))
-        for push in lost:
-            self._taken(self._push_on(channel, push))
-        if first:
-            self.log.begin(welcome.sequence)
-        self.rows.greeted(welcome.epoch, welcome.sequence, direct=not welcome.shards, first=first)
+    def _greeted(self, welcome: Welcome) -> Iterable[Message]:
+        direct, first = not welcome.shards, self.welcome is None
+        self.rows.greeted(welcome.epoch, welcome.sequence, direct=direct, first=first)
+        return ()

@@ -1,100 +1,77 @@
-"""A greeted stream to one server, opened again when it breaks, and short calls beside it."""
+"""What a node, or a group that follows, gave a parameter server, and where it stands there."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
-
-import tenacity
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, decode_vocabulary
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
+from embedding.exchange.peer import Peer, Talk, converse, say
 from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, VocabularyDelta, Welcome
+from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.wire import Message, text_array
-from embedding.kernel.errors import BehindError, ExchangeError, UnavailableError
+from embedding.kernel.errors import BehindError, RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, SnapshotRef, Window
 
-PARTING_S = 3.0
-"""How long a process that was told to stop still tries."""
+logger = logging.getLogger(__name__)
 
 
-def patiently(
-    call: Callable[[], T],
-    *,
-    config: ExchangeConfig,
-    stop: threading.Event,
-    drop: Callable[[], None],
-    away: Callable[[BaseException | None], None],
-) -> T:
-    """Run `call` again, with back-off, for `connect_timeout_s`, and not much longer than `stop`.
-
-    Nobody may be left of those who started a process that is told to stop: it must not wait for a
-    server that went with them.
-
-    drop  forgets the connection, before each further try
-    away  hears why the first try failed
+class ShardSync:
+    """What a client does so that no shard lacks a push that the server knows; here nothing, for
+    rows that lie with the server itself. Under the session's lock where the stream is used.
     """
 
-    def pause(seconds: float) -> None:
-        if stop.is_set():
-            time.sleep(min(seconds, PARTING_S / 4))
-        else:
-            stop.wait(seconds)
+    def bring(self, welcome: Welcome) -> None:
+        """Make whole what lies elsewhere, before the server hears of the pushes again."""
 
-    def reset(state: tenacity.RetryCallState) -> None:
-        drop()
-        if state.attempt_number == 1:
-            away(state.outcome.exception() if state.outcome is not None else None)
+    def tend(self) -> None:
+        """Look whether anything that was pushed is lost elsewhere, and send it again."""
 
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(UnavailableError),
-        wait=tenacity.wait_exponential_jitter(
-            initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
-        ),
-        stop=tenacity.stop_any(tenacity.stop_after_delay(config.connect_timeout_s), _Parting(stop)),
-        sleep=pause,
-        before_sleep=reset,
-        reraise=True,
-    )(call)
+    def safe(self, durable: int) -> int:
+        """The last push that is in a checkpoint everywhere; `durable`, what the server says."""
+        return durable
+
+    def wait_durable(self) -> None:
+        """The client is about to close: wait a moment until what it pushed is safe."""
+
+    def close(self) -> None:
+        """Close what is open; the session is closed."""
 
 
-class _Parting(tenacity.stop.stop_base):
-    """Whether `stop` has been set for `PARTING_S` seconds, as far as was looked."""
+class Path(Protocol[P]):
+    """How rows reach the place where they lie: the server itself, or shards of it."""
 
-    def __init__(self, stop: threading.Event) -> None:
-        self._stop = stop
-        self._since: float | None = None
+    @property
+    def links(self) -> ShardSync:
+        """Keeps shards in step with the server."""
 
-    def __call__(self, state: tenacity.RetryCallState) -> bool:
-        del state
-        if not self._stop.is_set():
-            return False
-        now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        return now - self._since >= PARTING_S
+    def spread(self, push: P) -> None:
+        """Send a push's rows to where they lie, before the server hears of it."""
+
+    def rest(self, push: P) -> P:
+        """What of a push the server itself gets."""
 
 
-logger = logging.getLogger(__name__)
-T = TypeVar("T")
+W = TypeVar("W", bound="Path[Any]")
+Aside = Callable[[P], Message | None]
+"""Sends a push another way; None: it goes to the server itself."""
 
 
-class Session:
-    """One node at one server.
+class Session(Generic[P, W]):
+    """What is pushed is kept until it is in a checkpoint, and reaches the server once.
 
-    `request` and `stream` belong to one thread at a time, which holds `lock`; `action` may be
-    called by any thread. While the server is away each call goes on trying for
-    `connect_timeout_s`, or for a moment once `stop` is set, and then raises UnavailableError.
-
-    resume   run on every new stream before the greeting counts, and told whether this process
-             greets for the first time. No request can overtake it: a push that a restarted server
-             lost is there again before anybody asks for rows
+    peer     the conversation with the server. After a restart of the server what it lost of
+             `log` is sent again first
+    path     where rows lie
     welcome  the server's last greeting, None before the first
     clock    the highest clock that this node was given; it greets with it
+    greeted  what else is to be sent when the server has greeted
+    encode   how what was pushed is sent
     """
 
     def __init__(
@@ -106,149 +83,161 @@ class Session:
         config_digest: str,
         stop: threading.Event | None,
         incarnation: str,
-        resume: Callable[[Channel, Welcome, bool], None],
+        path: Callable[[Session[P, W]], W],
+        encode: Callable[[P], Iterable[Message]],
     ) -> None:
-        self.location = location
-        self.node = node
-        self.config = config
-        self.stop = stop or threading.Event()
+        self.location, self.node, self.config = location, node, config
+        self.peer = Peer(location, config, self._greet, name=f"node {node}", stop=stop)
+        self.lock = self.peer.lock
+        self.log: PushLog[P] = PushLog(
+            max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
+        )
         self.welcome: Welcome | None = None
         self.clock = 0
-        self.lock = threading.RLock()
-        self._digest, self._incarnation = config_digest, incarnation
-        self._resume = resume
-        self._channel: Channel | None = None
-        self._control: Channel | None = None
-        self._control_lock = threading.Lock()
+        self.greeted: list[Callable[[Welcome], Iterable[Message]]] = []
+        self._digest, self._incarnation, self._encode = config_digest, incarnation, encode
+        self.path = path(self)
 
     def hello(self) -> Welcome:
-        return self.retry(self._greet)
-
-    def request(self, message: Message) -> Message:
-        """Send a message on the stream and wait for its answer."""
-        with self.lock:
-            return self.retry(lambda: self.stream().request(message))
-
-    def request_if_open(self, message: Message) -> Message | None:
-        """As `request`, tried once and only on a stream that is open."""
-        return None if self._channel is None else self._channel.request(message)
-
-    def action(self, name: str, body: dict[str, Any], timeout_s: float | None = None) -> Any:
-        """A control call; its JSON answer."""
-
-        def call() -> Any:
-            with self._control_lock:
-                if self._control is None:
-                    self._control = Channel(self.location, self.config)
-                control = self._control
-            return control.action(name, body, timeout_s)
-
-        return self._patiently(call, drop=lambda: None)
-
-    def retry(self, call: Callable[[], T]) -> T:
-        """Run a call that uses the stream, again with back-off while the server is away."""
-        try:
-            return self._patiently(call, drop=self.drop)
-        except UnavailableError:
-            # Whoever asks again greets the server: it may have been started again meanwhile.
-            self.drop()
-            raise
-
-    def stream(self) -> Channel:
-        """The open stream; greets the server when there is none."""
-        if self._channel is None:
-            self._greet()
-        if self._channel is None:
-            raise UnavailableError(f"server {self.location}: the stream was closed.")
-        return self._channel
-
-    def drop(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        """The server's answer to a greeting, also on a stream that is open."""
+        self.peer.greet()
+        if self.welcome is None:
+            raise UnavailableError(f"server {self.location}: it did not greet.")
+        return self.welcome
 
     def reached(self, clock: int) -> None:
         """The server has let this node's clock come so far."""
         self.clock = max(self.clock, clock)
 
-    def close(self) -> None:
-        with self.lock, self._control_lock:
-            if self._channel is not None:
-                try:
-                    self._channel.request(Message({"op": "bye"}), 2.0)
-                except ExchangeError:
-                    logger.debug("node %s: the server was gone at goodbye", self.node)
-            for channel in (self._channel, self._control):
-                if channel is not None:
-                    channel.close()
-            self._channel = self._control = None
-
-    def _greet(self) -> Welcome:
+    def keep_and_send(self, push: P, aside: Aside[P]) -> Ack:
+        """Once a push is kept it reaches the server, whatever breaks. When too many are in no
+        checkpoint, one is asked for and waited for."""
         with self.lock:
-            if self._channel is None:
-                self._channel = Channel(self.location, self.config)
-            header = {
-                "op": "hello",
-                "version": PROTOCOL_VERSION,
-                "node": self.node,
-                "config_digest": self._digest,
-                "clock": self.clock,
-                "life": self._incarnation,
-            }
-            known = self.welcome
+            if self.welcome is None:
+                self.hello()
+            self._make_room()
+            self.log.add(push)
             try:
-                self._channel.open()
-                welcome = Welcome.from_dict(self._channel.request(Message(header)).header)
-                if known and welcome.shared is not None and welcome.epoch != known.epoch:
-                    raise BehindError(
-                        f"node {self.node}: the server was restarted, and with it the tables that "
-                        "this node shares went back to its checkpoint; start the node again."
-                    )
-                self._resume(self._channel, welcome, known is None)
-            except Exception:
-                self.drop()
+                ack = self.send(push, aside)
+            except RefusedError:
+                # Its number is free again. An UnavailableError leaves it in the log: the server may
+                # have it, and the next greeting says so.
+                self.log.drop_last()
                 raise
-            self.welcome = welcome
-            self.reached(welcome.clock)
-            return welcome
+            if self.log.load > 0.5:
+                self.checkpoint(wait=False)
+            return ack
 
-    def _patiently(self, call: Callable[[], T], *, drop: Callable[[], None]) -> T:
-        def away(error: BaseException | None) -> None:
-            logger.warning("node %s: %s Trying again.", self.node, error)
-
-        return patiently(call, config=self.config, stop=self.stop, drop=drop, away=away)
+    def send(self, push: P, aside: Aside[P] | None = None) -> Ack:
+        """Send a push that is kept: rows first, then the rest.
 
 
-class ServerCalls:
-    """Over one session; admit, vocabulary and confirm use its stream, the others do not."""
+        The server orders pushes and says to shards when to apply theirs. So it must not hear of one
+        whose rows are not there yet: the node could die in between, and nobody could bring them.
+        """
 
-    session: Session
+        def sent(channel: Channel) -> Message:
+            answer = None if aside is None else aside(push)
+            if answer is None:
+                self.path.spread(push)
+                answer = converse(channel, self._messages(push))
+            return answer
+
+        with self.lock:
+            return self.taken(self.peer.run(sent))
+
+    def taken(self, answer: Message) -> Ack:
+        """How far the server is with what was pushed."""
+        ack = acknowledged(answer)
+        self.log.confirm(self.path.links.safe(ack.durable))
+        self.reached(ack.clock)
+        return ack
+
+    def durable(self) -> int:
+        """The last push that is in a checkpoint, wherever its rows lie."""
+        with self.lock:
+            self.path.links.tend()
+            ack = self.taken(self.peer.request(Message({"op": "confirm"})))
+            return self.path.links.safe(ack.durable)
 
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         arrays = {"counts": counts} | ({} if contributors is None else contributors.arrays())
         message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
-        return self.session.request(message).array("ids", "i8", 1)
+        return self.peer.request(message).array("ids", "i8", 1)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        return decode_vocabulary(
-            self.session.request(Message({"op": "vocabulary", "since": since}))
-        )
-
-    def confirm(self) -> Ack:
-        """How far the server is with this client's pushes."""
-        return acknowledged(self.session.request(Message({"op": "confirm"})))
+        return decode_vocabulary(self.peer.request(Message({"op": "vocabulary", "since": since})))
 
     def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
         """Publish the window's snapshot; the same reference when it was cut before."""
         bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
-        return SnapshotRef.from_dict(self.session.action("cut", bounds, timeout_s))
+        return SnapshotRef.from_dict(self.peer.action("cut", bounds, timeout_s))
 
     def fence(self, node: str, incarnation: str) -> None:
         """Have the server note that no push of this incarnation of a node is taken any more."""
-        self.session.action("fence", {"node": node, "life": incarnation})
+        self.peer.action("fence", {"node": node, "life": incarnation})
 
     def checkpoint(self, *, wait: bool = True) -> None:
         """Ask for a checkpoint; with `wait` it is complete on return."""
-        self.session.action("checkpoint", {"wait": wait})
+        self.peer.action("checkpoint", {"wait": wait})
+
+    def drop(self) -> None:
+        """End the stream without a goodbye, as a process that dies: this node will be back.
+
+        Windows that it reads for go on waiting for it.
+        """
+        self.peer.drop()
+
+    def close(self) -> None:
+        """Say goodbye, unless the stream was dropped, and close the connections."""
+        self.path.links.wait_durable()
+        self.peer.close(Message({"op": "bye"}))
+        self.path.links.close()
+
+    def _greet(self) -> Talk[None]:
+        """The server takes a push whose number it knows for a duplicate, and one that leaves a gap
+        not at all. So all after the last that it knows are sent, in order, before any new one."""
+        header = {
+            "op": "hello",
+            "version": PROTOCOL_VERSION,
+            "node": self.node,
+            "config_digest": self._digest,
+            "clock": self.clock,
+            "life": self._incarnation,
+        }
+        welcome, known = Welcome.from_dict((yield Message(header)).header), self.welcome
+        if known and welcome.shared is not None and welcome.epoch != known.epoch:
+            raise BehindError(
+                f"node {self.node}: the server was restarted, and with it the tables that "
+                "this node shares went back to its checkpoint; start the node again."
+            )
+        self.path.links.bring(welcome)
+        for also in self.greeted:
+            yield from say(also(welcome))
+        if known is None:
+            self.log.begin(welcome.sequence)
+        self.log.confirm(self.path.links.safe(welcome.durable))
+        lost = self.log.after(welcome.sequence)
+        if lost:
+            logger.info("node %s: sending %d pushes again", self.node, len(lost))
+        for push in lost:
+            self.taken((yield from self._messages(push)))
+        self.welcome = welcome
+        self.reached(welcome.clock)
+
+    def _messages(self, push: P) -> Talk[Message]:
+        return say(self._encode(self.path.rest(push)))
+
+    def _make_room(self) -> None:
+        """Wait for a checkpoint when the log of unconfirmed pushes is full."""
+        if self.log.load < 1.0:
+            return
+        self.checkpoint(wait=True)
+        self.durable()
+        if self.log.load >= 1.0:
+            raise UnavailableError(
+                f"node {self.node}: {len(self.log)} pushes ({self.log.nbytes} bytes) are in no "
+                "checkpoint and the server's last checkpoint did not confirm one."
+            )

@@ -172,7 +172,7 @@ def test_damaged_bytes_are_refused_or_finite_and_never_half_taken(victim, data):
     # A gap in the sequence: whatever passes every check of the rows is refused for that.
     header = {**message.header, "packed": named, "sequence": 77}
     with pytest.raises(RefusedError) as refused:
-        client.session.request(Message(header, arrays, message.texts))
+        client.peer.request(Message(header, arrays, message.texts))
     assert str(refused.value).endswith(".")
     assert np.array_equal(contexts(server, ids), before)
 
@@ -188,7 +188,7 @@ def test_packed_rows_of_unknown_tables_and_words_are_refused(server):
     message = encode_push(sent)
     for packed in ({"middle": ["onebit", 1, DIM, DIM]}, [], {"in": ["onebit", 1, DIM]}):
         with pytest.raises(RefusedError, match="packed"):
-            client.session.request(
+            client.peer.request(
                 Message({**message.header, "packed": packed}, message.arrays, message.texts)
             )
     assert np.array_equal(contexts(server, ids), before)

@@ -32,12 +32,12 @@ def test_a_stream_is_not_kept_by_who_gave_up(monkeypatch: pytest.MonkeyPatch) ->
     ):
         client.hello()
 
-        def away() -> None:
+        def away(channel: object) -> None:
             time.sleep(2 * CLIENT.connect_timeout_s)  # so the first try is the last
             raise UnavailableError("a shard is away.")
 
         with pytest.raises(UnavailableError, match="a shard is away"):
-            client.session.retry(away)
+            client.peer.run(away)
         before = len(greeted)
         assert client.admit(["말"], np.array([1])).tolist() == [0]
         assert len(greeted) == before + 1

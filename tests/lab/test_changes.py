@@ -201,7 +201,7 @@ def test_a_broken_stream_begins_anew(server, nodes):
     nodes["plain"].push(ids, np.full((WORDS, DIM), 0.5, dtype=np.float32))
     for _ in range(4):
         node.pull(ids)
-    node.client.session.drop()
+    node.client.drop()
     expected = nodes["plain"].pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=1e-2)
     assert node.client.rows.kept.mirror.pulls == 0  # whole rows: the server knew of no earlier pull
@@ -254,7 +254,7 @@ def test_a_malformed_wish_is_refused(nodes, changes, reason):
     client, ids = nodes["n0"].client, nodes["ids"]
     message = encode_pull(PullRequest({Table.IN: ids, Table.OUT: ids[:0]}, 0))
     with pytest.raises(RefusedError, match=reason):
-        client.session.request(Message({**message.header, "changes": changes}, message.arrays))
+        client.peer.request(Message({**message.header, "changes": changes}, message.arrays))
     nodes["n0"].pull(ids)
 
 
@@ -263,7 +263,7 @@ def test_ids_of_a_pull_of_changes_must_increase(nodes):
     message = encode_pull(PullRequest({Table.IN: ids[::-1], Table.OUT: ids[:0]}, 0))
     header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0, 0).header()}
     with pytest.raises(RefusedError, match="must increase"):
-        client.session.request(Message(json.loads(json.dumps(header)), message.arrays))
+        client.peer.request(Message(json.loads(json.dumps(header)), message.arrays))
 
 
 def test_an_answer_that_does_not_fit_is_refused():

@@ -193,7 +193,7 @@ def test_a_block_whose_last_message_is_lost_is_pushed_whole(joined):
             batch = block(ids, seed)
             rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=node.clock))
             learnt, _ = node.client.path.learn(batch, rows)
-            list(node.client.path.links)[seed].close()
+            list(node.client.path.links)[seed].peer.close()
             node.sequence += 1
             push = Push(node.name, node.sequence, rows.clock, minibatches=learnt)
             node.clock = node.client.push(push).clock

@@ -76,14 +76,7 @@ class Linked(LeaderClient):
     def __init__(self, world: World, location: str, *, node: str, **more: object) -> None:
         del more
         super().__init__(location, node=node, config=IMPATIENT)
-        greet = self.session._greet
-
-        def by_line():
-            if self.session._channel is None:
-                self.session._channel = Line(world)
-            return greet()
-
-        self.session._greet = by_line
+        self.peer._new = lambda: Line(world)
 
 
 class Node:

@@ -133,12 +133,12 @@ def test_a_node_that_pushed_elsewhere_ends_the_group_that_would_push_twice(leade
 def raw(leader) -> Iterator[Callable[..., Message]]:
     """Sends a group's messages as they are."""
     client = LeaderClient(leader.location, node="g", config=QUICK)
-    client.session.hello()
+    client.hello()
     client.changes((), {})
     client.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:
-        return client.session.request(Message(header, arrays or {}, {"words": text_array([])}))
+        return client.peer.request(Message(header, arrays or {}, {"words": text_array([])}))
 
     yield send
     client.close()

@@ -135,7 +135,7 @@ def test_a_node_that_moved_to_another_group_is_waited_for_there(tmp_path) -> Non
     ):
         tracker, groups = leader.state.accounts.tracker, leader.groups
         for group in (before, now):
-            group.session.hello()
+            group.hello()
         before.changes((), nodes("active"))
         assert tracker.sources["뉴스"].pending == {"n1": 1}
         now.changes((), nodes("active"))
@@ -144,7 +144,7 @@ def test_a_node_that_moved_to_another_group_is_waited_for_there(tmp_path) -> Non
         shown = leader.status()["nodes"]["n1"]
         assert (shown["group"], shown["state"]) == ("c", "active")
 
-        before.session.close()
+        before.close()
         until(lambda: groups.present() == ["c"])
         groups.tick()
         assert tracker.sources["뉴스"].pending == {"n1": 1}

@@ -11,7 +11,6 @@ from grouped import DIM, counted, following, ints, moved, read
 from threads import ThreadFleet, crash_primary, fleet
 
 from constants import with_constants
-from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
@@ -201,7 +200,7 @@ def test_rows_in_many_pieces_and_a_score_on_shards(connect) -> None:
 def test_words_that_come_between_the_answers_of_primary_and_shards(leader, connect) -> None:
     """A shard tells of rows whose words the primary's answer before it did not know."""
     with following(leader, every_s=30) as b:
-        node, rows = connect(leader, "n0"), b.link.client.rows
+        node, rows = connect(leader, "n0"), b.link.client.path
         answers = rows.answers
 
         def late(*calls):
@@ -240,9 +239,9 @@ def test_an_entry_that_is_sent_again_reaches_the_shards_before_the_primary(
             leader = again.__enter__()
             send = ShardStream._sent
 
-            def sent(self: ShardStream, channel: Channel, push: Push) -> object:
+            def sent(self: ShardStream, push: Push) -> object:
                 known.append(leader.state.ledger.of("b").accepted)
-                return send(self, channel, push)
+                return send(self, push)
 
             monkeypatch.setattr(ShardStream, "_sent", sent)
         until(lambda: leader.state.meters.pushes == 1)

@@ -60,7 +60,7 @@ def test_an_old_goodbye_of_a_node_that_pushed_elsewhere_since_is_none(tmp_path: 
         running_server(ServerConfig(), dim=DIM) as leader,
         contextlib.closing(LeaderClient(leader.location, node="b", config=QUICK)) as group,
     ):
-        group.session.hello()
+        group.hello()
         leader.state.ledger.of("n1").accepted = 5
         group.changes((), about(4))
         assert "n1" not in leader.state.reports.departed

@@ -79,7 +79,7 @@ class Node:
     def __init__(self, server: ParameterServer, name: str, kind: type[BatchWork] = BatchWork):
         self.client = ParameterClient(server.location, node=name, config=LINE)
         self.client.hello()
-        self.work = kind(self.client.session, MODEL, StreamConfig(), name, shares=True)
+        self.work = kind(self.client.peer, MODEL, StreamConfig(), name, shares=True)
         self.memory = Memory(len(name))
         server.state.machine.board.members[name].clock = 1
 
@@ -154,7 +154,7 @@ def test_a_round_goes_on_when_a_nodes_stream_breaks(shares: bool) -> None:
             try:
                 other.work.take_part(other.memory)
             finally:
-                other.client.session.drop()
+                other.client.drop()
 
         one_did, other_did = together(lambda: one.work.take_part(one.memory), dying)
         assert one_did is None
@@ -218,9 +218,9 @@ def test_what_is_no_message_of_a_round_is_refused_and_the_stream_lives() -> None
         rows = np.full((2, 2), np.nan, dtype=np.float32)
         bad = work(Result(1, 1, "one", 0, 1.0, rows, rows))
         with pytest.raises(RefusedError, match="not finite"):
-            client.session.request(bad)
+            client.peer.request(bad)
         with pytest.raises(RefusedError, match="offer, ready or work"):
-            client.session.request(type(bad)({"op": "batch", "do": "dance"}))
+            client.peer.request(type(bad)({"op": "batch", "do": "dance"}))
         with pytest.raises(RefusedError, match="learning rate"):
-            client.session.request(type(bad)({"op": "batch", "do": "ready", "rate": -1}))
+            client.peer.request(type(bad)({"op": "batch", "do": "ready", "rate": -1}))
         assert client.vocabulary().words

@@ -367,9 +367,9 @@ def test_what_is_sent_again_reaches_the_shards_before_the_primary_hears_of_it(
     with sharded(chosen) as server:
         send = ShardStream._sent
 
-        def sent(self: ShardStream, channel: Channel, push: Push) -> object:
+        def sent(self: ShardStream, push: Push) -> object:
             known.append(server.state.ledger.of(node.name).accepted)
-            return send(self, channel, push)
+            return send(self, push)
 
         monkeypatch.setattr(ShardStream, "_sent", sent)
         assert node.pull(ids, ids).rows[Table.OUT][:, 0].tolist() == [1] * 5
@@ -472,7 +472,7 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
         client.close()
         assert not links._keeper.is_alive()
         assert links._pool is None
-        assert client.session._channel is None
+        assert client.peer._channel is None
 
 
 def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, join, monkeypatch):

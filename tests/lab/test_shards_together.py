@@ -10,6 +10,7 @@ from named import QUICK
 from threads import fleet, sharded
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.peer import converse
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -157,7 +158,9 @@ def test_a_shard_that_has_a_sum_alone_is_sent_what_the_log_wants(server, nodes):
     upstreams.close()
     for node, push in zip(nodes, pushes, strict=True):
         node.client.log.add(push)
-        node.clock = node.client._push_on(node.client.session.stream(), push).clock
+        node.clock = node.client.taken(
+            converse(node.client.peer.open(), node.client._messages(push))
+        ).clock
     assert seen(nodes[0]) == [2.0]
     assert seen(nodes[1]) == [2.0]
 

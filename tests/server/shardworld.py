@@ -32,7 +32,6 @@ from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica
 from yeoron_lab.groups.shardedreplica import ShardedReplica
 from yeoron_lab.shards import recovery as shardrecovery
-from yeoron_lab.shards.log import as_json
 from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.service import ShardSession
 from yeoron_lab.shards.sharding import shard_specs
@@ -47,12 +46,7 @@ IMPATIENT = ExchangeConfig(
     max_backoff_s=0.001,
     max_message_bytes=1 << 16,
 ).model_copy(update={"backoff_s": 0.001, "max_unconfirmed": 10_000})
-PLACES = (
-    "embedding.exchange.session",
-    "yeoron_lab.shards.client.stream",
-    "yeoron_lab.shards.client.links",
-    "yeoron_lab.shards.link",
-)
+PLACES = ("embedding.exchange.peer", "embedding.exchange.channel")
 
 
 class Network:
@@ -226,19 +220,14 @@ class Server:
             return
         for link in self.state.rows.links.links:
             try:
-                channel, answer = link.shard.greeted(link._log)
-                sent = link._stand(answer.header)
-                while True:
-                    first, entries = self.state.rows.log.after(sent)
-                    told = [as_json(entry) for entry in entries]
-                    header = {"op": "log", "first": first, "entries": told}
-                    link._heard(channel.request(Message(header)).header)
-                    sent = first + len(entries) - 1
-                    if not entries:
-                        break
+                channel = link._peer.open()
+                while link._send(channel, 0.0):
+                    pass
                 link.away = False
             except UnavailableError:
                 link.away = True
+            finally:
+                link._peer.close()
 
     def on_disk(self) -> list[Content]:
         """What the shards would write now."""

@@ -261,7 +261,7 @@ def test_a_node_that_dies_frees_the_others(connect, make_delta):
         ids = one.words("말")
         one.pull()
         two.pull(ids)
-        two.client.session._channel.close()
+        two.client.peer._channel.close()
         one.push((make_delta(Table.IN, ids),))
         assert one.pull().clock == 1
 

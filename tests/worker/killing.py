@@ -108,7 +108,7 @@ class Chaos:
         """Windows wait for so many nodes, as those of a training do, before they have begun."""
         for i in range(nodes):
             report = {"sources": {"corpus": {"pending": 1}}}
-            self.client.session.action("report", {"node": f"n{i}", "report": report})
+            self.client.peer.action("report", {"node": f"n{i}", "report": report})
 
     def reach(self, tokens: float) -> None:
         """Wait until so many tokens were learnt."""

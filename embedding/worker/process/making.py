@@ -114,9 +114,9 @@ def make_learner(
     if rehearses and spec.node.held_out:
         held_out = HeldOut(spec.node.held_out, model.window, model.negative, model.seed)
     # A corpus is text that every node may read.
-    session, make_rounds = client.session, NODE_ROUNDS.first()
+    make_rounds = NODE_ROUNDS.first()
     shares = spec.corpus is not None
-    rounds = make_rounds and make_rounds(session, model, spec.stream, spec.name, shares, stop)
+    rounds = make_rounds and make_rounds(client.peer, model, spec.stream, spec.name, shares, stop)
     if trainer is None:
         on_gpu = welcome.shared is not None and welcome.shared.on_gpu
         trainer = in_place().trainer(model) if on_gpu else make_trainer(model)
@@ -157,7 +157,7 @@ def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Pe
         return stop.wait(LOOK_S)
 
     most_bytes = spec.exchange.max_message_bytes
-    peers = Peers(client.session, most_bytes, nodes=nodes, rest=rest)
+    peers = Peers(client.peer, most_bytes, nodes=nodes, rest=rest)
     client.greeted.append(peers.greeted)
     return peers
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from embedding.exchange import textcounts
-from embedding.exchange.channel import Channel
+from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.session import Session
 from embedding.exchange.textcounts import SHARE_COUNTS, TextCounts
 from embedding.exchange.wire import Message
 
@@ -29,7 +28,7 @@ class Peers:
 
     def __init__(
         self,
-        line: Session,
+        line: Peer,
         most_bytes: int,
         *,
         nodes: int = 0,
@@ -70,11 +69,11 @@ class Peers:
         """What all nodes counted; None: there is this one alone, or nobody asked."""
         return self._sums.get(window)
 
-    def greeted(self, channel: Channel, welcome: Welcome) -> None:
+    def greeted(self, welcome: Welcome) -> Iterator[Message]:
         """A server that was restarted does not know the sums by which this node has read."""
         if self._epoch != welcome.epoch:
             for window, found in list(self._sums.items()):
-                channel.request(self._message(window, found, summed=True))
+                yield self._message(window, found, summed=True)
         self._epoch = welcome.epoch
 
     def _message(self, window: int, counts: TextCounts | None, *, summed: bool = False) -> Message:

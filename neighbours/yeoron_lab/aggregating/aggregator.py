@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.exchange.codec import encode_push
+from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.relay import TOGETHER
 from embedding.server.flight.shell import of_kind
@@ -60,17 +61,9 @@ class Upstreams:
     """Open while they work; on any error they are closed and opened again."""
 
     def __init__(self, server: str, config: ExchangeConfig) -> None:
-        self._channels: list[Channel] = []
-        try:
-            self._primary = self._opened(server, config)
-            status = self._primary.action("status", {})
-            self._shards = [
-                self._opened(reached(shard["location"], server), config)
-                for shard in status["shards"]
-            ]
-        except BaseException:
-            self.close()
-            raise
+        shards = ask(server, config, "status")["shards"]
+        self._primary = Peer(server, config)
+        self._shards = [Peer(reached(shard["location"], server), config) for shard in shards]
 
     def send(self, pushes: Sequence[Push], sessions: Sequence[int]) -> list[dict[str, Any]]:
         """The server's answer to each of these pushes of different nodes, their rows added up.
@@ -82,11 +75,11 @@ class Upstreams:
             self._send_parts(pushes)
             pushes = [replace(push, deltas=()) for push in pushes]
         message = encode_together(pushes, sessions)
-        return list(self._primary.request(message).header["acks"])
+        return list(self._primary.request(message, patient=False).header["acks"])
 
     def close(self) -> None:
-        for channel in self._channels:
-            channel.close()
+        for peer in (self._primary, *self._shards):
+            peer.close()
 
     def _send_parts(self, pushes: Sequence[Push]) -> None:
         if any(push.packed for push in pushes):
@@ -96,13 +89,7 @@ class Upstreams:
         for shard, deltas in zip(self._shards, parts, strict=True):
             message = encode_push(Push(first.node, first.sequence, first.clock, deltas))
             header = {**message.header, "op": TOGETHER, "tickets": tickets}
-            shard.request(replace(message, header=header))
-
-    def _opened(self, location: str, config: ExchangeConfig) -> Channel:
-        channel = Channel(location, config)
-        self._channels.append(channel)
-        channel.open()
-        return channel
+            shard.request(replace(message, header=header), patient=False)
 
 
 @dataclass(frozen=True)
@@ -364,12 +351,10 @@ class Aggregators:
 
     @staticmethod
     def taken(state: ServerState, message: Message) -> Message:
-
         return taken(state, message)
 
     @staticmethod
     def taken_by_shard(state: ShardState, message: Message) -> Message:
-
         return taken_by_shard(state, message)
 
 

@@ -6,9 +6,9 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import UnavailableError
@@ -34,10 +34,8 @@ class AggregatorLine:
         self.rows = 0
         self.nbytes = 0
         self.lost = False
-        self._location = location
-        self._config = config
-        self._timeout_s = timeout_s
-        self._channel: Channel | None = None
+        self._timeout_s = timeout_s + GRACE_S
+        self._peer = Peer(location, config)
 
     def push(self, push: Push, session: int) -> Message | None:
         """The server's answer; None: the push has to go to the server itself.
@@ -54,9 +52,9 @@ class AggregatorLine:
         return answer
 
     def leave(self) -> None:
-        if self._channel is not None and not self.lost:
+        if self._peer.is_open:
             try:
-                self._channel.request(Message({"op": "idle"}), self._config.request_timeout_s)
+                self._peer.request(Message({"op": "idle"}), patient=False)
             except UnavailableError:
                 self._give_up()
 
@@ -70,18 +68,13 @@ class AggregatorLine:
         }
 
     def close(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        self._peer.close()
 
     def _ask(self, push: Push, session: int) -> Message | None:
         message = encode_push(push)
         message = replace(message, header={**message.header, "session": session})
         try:
-            if self._channel is None:
-                self._channel = Channel(self._location, self._config)
-                self._channel.open()
-            return self._channel.request(message, self._timeout_s + GRACE_S)
+            return self._peer.once(lambda channel: channel.request(message, self._timeout_s))
         except UnavailableError:
             self._give_up()
             return None

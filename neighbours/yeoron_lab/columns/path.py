@@ -17,7 +17,7 @@ from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
-from embedding.exchange.rowpath import PathSetup, pull_from_server
+from embedding.exchange.rowpath import ClientSession, pull_from_server
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, Table
@@ -36,11 +36,11 @@ class ColumnsOnShards:
     Raises ConfigError for settings of the exchange that are about rows.
     """
 
-    def __init__(self, setup: PathSetup[Push], feedback: Sending) -> None:
-        check_column_exchange(setup.session.config)
-        self._session = setup.session
-        self.view = ShardedView(setup.session.config, feedback)
-        self.links = ShardLinks(setup, self.view, _split, lambda part: [encode_block_push(part)])
+    def __init__(self, session: ClientSession, feedback: Sending) -> None:
+        check_column_exchange(session.config)
+        self._session = session
+        self.view = ShardedView(session.config, feedback)
+        self.links = ShardLinks(session, self.view, _split, lambda part: [encode_block_push(part)])
         self._learnt: Minibatches | None = None
 
     def pull(self, request: PullRequest) -> PulledRows:
@@ -71,7 +71,6 @@ class ColumnsOnShards:
 
     def spread(self, push: Push) -> None:
         """See RowPath; most of the block is there already."""
-        self._session.stream()  # the first greeting tells where the shards are
         part = _split(push, 1)[0]
         self.links.each(lambda shard: self._push_part(shard, part))
 
@@ -103,7 +102,7 @@ class ColumnsOnShards:
 
     def _scores(self, message: Message) -> FloatArray | None:
         """The sum of all shards' partial scores; None when one of them has not got the block."""
-        answers = self.links.each(lambda shard: shard.request(message))
+        answers = self.links.each(lambda shard: shard.peer.request(message))
         if any(answer.header["status"] != "ok" for answer in answers):
             return None
         total, *others = (widen(answer.array("scores", "f4 f2", 2)) for answer in answers)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from embedding.exchange.channel import Channel
-from embedding.exchange.codec import acknowledged
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
-from embedding.exchange.protocol import Ack, Welcome
-from embedding.exchange.pushlog import PushLog
-from embedding.exchange.rowpath import PathSetup, ShardSync
-from embedding.exchange.session import ServerCalls, Session
+from embedding.exchange.session import Path, Session, ShardSync
 from embedding.exchange.wire import Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from yeoron_lab.groups.entry import GroupEntry, encode_entry
@@ -61,18 +56,8 @@ class RemoteChanges:
     asks: dict[str, Any] = field(default_factory=dict)
 
 
-class LeaderRows(Protocol):
+class LeaderRows(Path[GroupEntry], Protocol):
     """How a group's rows reach the place where they lie with the leader."""
-
-    @property
-    def links(self) -> ShardSync:
-        """Keeps the leader's shards in step with it."""
-
-    def spread(self, entry: GroupEntry) -> None:
-        """Send an entry's rows to where they lie, before the leader hears of it."""
-
-    def rest(self, entry: GroupEntry) -> GroupEntry:
-        """What of an entry the leader itself gets."""
 
     def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
         """The leader's answer, completed by what is said elsewhere."""
@@ -93,14 +78,16 @@ class LeaderBytes:
     received: int = 0
 
 
-MakeLeaderRows = Callable[[PathSetup[GroupEntry], LeaderBytes], LeaderRows]
+LeaderSession = Session[GroupEntry, LeaderRows]
+
+MakeLeaderRows = Callable[[LeaderSession, LeaderBytes], LeaderRows]
 
 
 class RowsAtLeader:
     """Rows lie with the leader: they travel on the session's own stream."""
 
-    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
-        self._session, self._bytes = setup.session, nbytes
+    def __init__(self, session: LeaderSession, nbytes: LeaderBytes) -> None:
+        self._session, self._bytes = session, nbytes
         self.links = ShardSync()
 
     def spread(self, entry: GroupEntry) -> None:
@@ -116,19 +103,17 @@ class RowsAtLeader:
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
         asked = Message(header, {"ids": np.asarray(ids, dtype=np.int64)})
-        answer = self._session.request(asked)
+        answer = self._session.peer.request(asked)
         self._bytes.received += size_of(answer)
         rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
         return rows
 
 
-class LeaderClient(ServerCalls):
-    """A group is a node of the leader that never pulls, and merges where a node would push.
+class LeaderClient(LeaderSession):
+    """A group is a node of the leader that never pulls, and sends entries where a node would push.
 
-    session  greets the leader: where this group stands there
-    entries  that are in no checkpoint of the leader
-    rows     where the leader's rows lie
-    bytes    that went between them
+    log    entries that are in no checkpoint of the leader
+    bytes  that went between them
     """
 
     def __init__(
@@ -142,41 +127,31 @@ class LeaderClient(ServerCalls):
         rows: MakeLeaderRows = RowsAtLeader,
     ) -> None:
         self.bytes = LeaderBytes()
-        self.entries: PushLog[GroupEntry] = PushLog(
-            max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
-        )
-        self.session = Session(
+        super().__init__(
             location,
             node=node,
             config=config,
             config_digest=config_digest,
             stop=stop,
             incarnation="",
-            resume=self._resume,
+            path=lambda session: rows(session, self.bytes),
+            encode=self._messages_of,
         )
-        self.rows = rows(PathSetup(self.session, self.entries, self._taken), self.bytes)
 
     def keep(self, entry: GroupEntry) -> None:
         """An entry that is to be sent; from now on it reaches the leader, whatever breaks."""
-        with self.session.lock:
-            self.entries.add(entry)
-
-    def merge(self, entry: GroupEntry) -> Ack:
-        """Send an entry that is kept; it is applied once, however often it is sent."""
-        with self.session.lock:
-            ack = self.session.retry(lambda: self._send(entry))
-            self._taken(ack)
-            return ack
+        with self.lock:
+            self.log.add(entry)
 
     def changes(self, seen: Seen, about: dict[str, Any]) -> RemoteChanges:
         """What changed since `seen`, as an earlier answer has it; (): everything."""
-        with self.session.lock:
+        with self.lock:
             epoch, clock = seen[0] if seen else (0, -1)
             header = {"op": "changes", "seen": clock, "epoch": epoch, "told": about}
-            answer = self.session.request(Message(header))
+            answer = self.peer.request(Message(header))
             self.bytes.received += size_of(answer)
-            found = self.rows.changed(_changes_of(answer), answer, seen)
-            self.entries.confirm(found.durable)
+            found = self.path.changed(_changes_of(answer), answer, seen)
+            self.log.confirm(found.durable)
             return found
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
@@ -184,52 +159,14 @@ class LeaderClient(ServerCalls):
 
         On shards: as they were when the group asked for changes, or later.
         """
-        rows = self.rows.live(table, ids, half=half)
+        rows = self.path.live(table, ids, half=half)
         self.bytes.sent += ids.nbytes
         return rows
 
-    def durable(self) -> int:
-        """The last entry that is in a checkpoint of the leader, wherever its rows lie."""
-        with self.session.lock:
-            self.rows.links.tend()
-            ack = self.confirm()
-            self._taken(ack)
-            return self.rows.links.safe(ack.durable)
-
-    def drop(self) -> None:
-        with self.session.lock:
-            self.session.drop()
-
-    def close(self) -> None:
-        """Say goodbye, unless the stream was dropped, and close the connections."""
-        self.rows.links.wait_durable()
-        self.session.close()
-        self.rows.links.close()
-
-    def _send(self, entry: GroupEntry) -> Ack:
-        self.rows.spread(entry)
-        return self._deliver(self.session.stream(), entry)
-
-    def _deliver(self, channel: Channel, entry: GroupEntry) -> Ack:
-        answer = Message({})
-        most = self.session.config.max_message_bytes // 4
-        for message in encode_entry(self.rows.rest(entry), most):
-            answer = channel.request(message)
+    def _messages_of(self, entry: GroupEntry) -> Iterator[Message]:
+        for message in encode_entry(entry, self.config.max_message_bytes // 4):
             self.bytes.sent += size_of(message)
-        return acknowledged(answer)
-
-    def _taken(self, ack: Ack) -> None:
-        self.entries.confirm(self.rows.links.safe(ack.durable))
-        self.session.reached(ack.clock)
-
-    def _resume(self, channel: Channel, welcome: Welcome, first: bool) -> None:
-        """Send again what the leader does not know: it was restarted, or the stream broke."""
-        self.rows.links.bring(welcome)
-        if first:
-            self.entries.begin(welcome.sequence)
-        self.entries.confirm(self.rows.links.safe(welcome.durable))
-        for entry in self.entries.after(welcome.sequence):
-            self._deliver(channel, entry)
+            yield message
 
 
 def _changes_of(answer: Message) -> RemoteChanges:

@@ -46,7 +46,7 @@ class Confirmations:
     def sent(self, entry: int, ends: dict[str, int]) -> None:
         """With entry number `entry` the leader has pushes up to these, by node."""
         self._sent.append((entry, ends))
-        if self._leader.client.entries.load > 0.5:
+        if self._leader.client.log.load > 0.5:
             self._wanted = True
 
     def confirm(self, durable: int) -> None:
@@ -78,7 +78,7 @@ class Confirmations:
                 name = self._state.config.group.name
                 logger.warning("group %s: %s Going on alone.", name, error)
             self._leader.away = True
-            if self._leader.client.entries.confirmed < self._asked:
+            if self._leader.client.log.confirmed < self._asked:
                 self._wanted = True  # it may have died before it wrote one
             raise
         self._leader.away = False
@@ -174,7 +174,7 @@ class ExchangeCycle:
         taken = self._under_way
         if taken is not None:
             with self.confirmations.asking():
-                self._leader.client.merge(taken.entry)
+                self._leader.client.send(taken.entry)
             self._rows.merged()
         self._adopt_changes()
         self.figures.exchanges += 1

@@ -19,7 +19,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import position, whole
 from embedding.exchange.protocol import NAMES, Push, Welcome
-from embedding.exchange.rowpath import PathSetup
+from embedding.exchange.session import Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -48,11 +48,11 @@ class RowsOnLeadersShards:
     goes to the primary, which says to all shards when an entry's rows are added.
     """
 
-    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
-        self._session, self._bytes = setup.session, nbytes
-        config = setup.session.config
+    def __init__(self, session: Session[GroupEntry, Any], nbytes: LeaderBytes) -> None:
+        self._session, self._bytes = session, nbytes
+        config = session.config
         view, most = ShardedView(config, sending(config)), config.max_message_bytes // 4
-        self.links = ShardLinks(setup, view, _split, lambda part: encode_rows(part, most))
+        self.links = ShardLinks(session, view, _split, lambda part: encode_rows(part, most))
         self._at = (0, 0)
 
     def spread(self, entry: GroupEntry) -> None:
@@ -65,7 +65,7 @@ class RowsOnLeadersShards:
         """See LeaderRows; as they were when the group asked for changes, or later."""
         header = {"op": "pull", "at": list(self._at), "rows": "float16" if half else "float32"}
         with self._session.lock:
-            self._session.stream()
+            self._session.peer.open()
             where = places(ids, len(self.links))
             wanted = [{Table.IN: _NONE, Table.OUT: _NONE, table: ids[own]} for own in where]
             answers = self.answers(lambda shard, own: shard.pull(header, own), wanted)
@@ -225,12 +225,12 @@ class Leader:
 
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
-        welcome = self.client.session.hello()
-        if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
+        welcome = self.client.hello()
+        if welcome.shards and not isinstance(self.client.path, RowsOnLeadersShards):
             self.client.drop()
             self.client.close()
             self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
-            welcome = self.client.session.hello()
+            welcome = self.client.hello()
         if welcome.liveness_s:
             check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
         self.greeting = welcome

@@ -166,7 +166,7 @@ class GroupLink:
             "waiting_pushes": waiting,
             "waiting_rows": rows,
             "exchanges": figures.exchanges,
-            "unconfirmed": len(self.client.entries),
+            "unconfirmed": len(self.client.log),
             "rows_out": figures.rows_out,
             "rows_in": figures.rows_in,
             "bytes_out": self.client.bytes.sent,

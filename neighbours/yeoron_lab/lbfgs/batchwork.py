@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import PulledRows
-from embedding.exchange.session import Session
 from embedding.kernel.errors import RoundError, UnavailableError
 from embedding.kernel.registry import NoTraits
 from embedding.models.config import ModelConfig
@@ -38,7 +38,7 @@ class BatchWork:
     stop    set when the node is to end
     """
 
-    line: Session
+    line: Peer
     model: ModelConfig
     stream: StreamConfig
     node: str

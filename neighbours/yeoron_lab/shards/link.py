@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import Channel, ask
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
+from embedding.exchange.peer import Peer, Talk
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
@@ -40,21 +41,10 @@ class ShardEndpoint:
     identity: str
     config: ExchangeConfig
 
-    def greeted(self, log: ShardLog) -> tuple[Channel, Message]:
-        """An open stream, and where the shard is in the log; UnavailableError when it is away."""
-        channel = Channel(self.location, self.config)
-        try:
-            channel.open()
-            header = {
-                "op": "lead",
-                "version": PROTOCOL_VERSION,
-                "number": log.number,
-                "identity": self.identity,
-            }
-            return channel, channel.request(Message(header))
-        except BaseException:
-            channel.close()
-            raise
+    def greeting(self, log: ShardLog) -> Message:
+        """The answer says where the shard is in the log."""
+        header = {"op": "lead", "version": PROTOCOL_VERSION}
+        return Message({**header, "number": log.number, "identity": self.identity})
 
 
 class ShardCalls:
@@ -65,8 +55,8 @@ class ShardCalls:
     def __init__(self, shard: ShardEndpoint, log: ShardLog) -> None:
         self._shard, self._log = shard, log
         self._unneeded: set[int] = set()
-        self._lock = threading.Lock()
-        self._channel: Channel | None = None
+        self._epoch = 0
+        self._peer = Peer(shard.location, shard.config, self._greet)
 
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray:
         """float32 [n, dim] at `at` or later."""
@@ -99,33 +89,24 @@ class ShardCalls:
 
     def incarnation(self) -> int:
         """Of the shard as it runs now."""
-        with self._lock:
-            self._drop()
-            self._channel, answer = self._shard.greeted(self._log)
-            return whole(answer.header, "epoch")
+        with self._peer.lock:
+            self._peer.drop()
+            self._peer.open()
+            return self._epoch
 
     def fetch(self, message: Message) -> Message:
         """The answer to one request."""
-        with self._lock:
-            try:
-                if self._channel is None:
-                    self._channel, _ = self._shard.greeted(self._log)
-                answer = self._channel.request(message)
-            except UnavailableError:
-                self._drop()
-                raise
+        answer = self._peer.request(message, patient=False)
         if answer.header["status"] != "ok":
             raise LateError(f"shard {self._shard.index} has not carried out the log up to there.")
         return answer
 
     def close(self) -> None:
-        with self._lock:
-            self._drop()
+        self._peer.close()
 
-    def _drop(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+    def _greet(self) -> Talk[None]:
+        answer = yield self._shard.greeting(self._log)
+        self._epoch = whole(answer.header, "epoch")
 
 
 logger = logging.getLogger(__name__)
@@ -171,6 +152,8 @@ class ShardLink:
         self.follows = self.lacks = follows
         self._on_lacking = on_lacking
         self._log = log
+        self._peer = Peer(shard.location, shard.config, self._greet)
+        self._sent = 0
         self._stopping = threading.Event()
         self._incarnation, self._wanted, self._asked = 0, 0, -1
         self._thread = threading.Thread(target=self._run, name=f"shard-{shard.index}", daemon=True)
@@ -206,11 +189,8 @@ class ShardLink:
 
         Returns up to which position of the log the shard has all on disk.
         """
-        channel = Channel(self.shard.location, self.shard.config)
-        try:
-            number, position = channel.action("checkpoint", {"wait": True}, timeout_s)
-        finally:
-            channel.close()
+        where, config = self.shard.location, self.shard.config
+        number, position = ask(where, config, "checkpoint", {"wait": True}, timeout_s)
         return int(position) if number == self._log.number else 0
 
     def stand(
@@ -243,15 +223,11 @@ class ShardLink:
             self._stopping.wait(_PAUSE_S)
 
     def _lead(self) -> None:
-        channel, answer = self.shard.greeted(self._log)
         try:
-            sent = self._stand(answer.header)
+            channel = self._peer.open()
             self.away, self.failed, self._asked = False, None, -1
             while not self._stopping.is_set():
-                first, entries = self._log.after(sent, timeout_s=BEAT_S)
-                header = {"op": "log", "first": first, "entries": [as_json(e) for e in entries]}
-                self._heard(channel.request(Message(header)).header)
-                sent = first + len(entries) - 1
+                self._send(channel, BEAT_S)
                 # Not before the shard has carried out what is to be in the checkpoint, and once a
                 # stream: a shard that died with the order unheard is asked again by the next one.
                 due = self._wanted if self.position >= self._wanted else 0
@@ -259,10 +235,19 @@ class ShardLink:
                     self._asked = self.position
                     channel.action("checkpoint", {"wait": False})
         finally:
-            channel.close()
+            self._peer.close()
 
-    def _stand(self, header: Any) -> int:
-        """The position after which the shard goes on; RefusedError when it lost what it had."""
+    def _send(self, channel: Channel, wait_s: float) -> int:
+        """Send what is new in the log, and hear how the shard is; how many entries there were."""
+        first, entries = self._log.after(self._sent, timeout_s=wait_s)
+        header = {"op": "log", "first": first, "entries": [as_json(each) for each in entries]}
+        self._heard(channel.request(Message(header)).header)
+        self._sent = first + len(entries) - 1
+        return len(entries)
+
+    def _greet(self) -> Talk[None]:
+        """Hear from where the shard goes on; RefusedError when it lost what it had."""
+        header: Any = (yield self.shard.greeting(self._log)).header
         if self.follows and whole(header, "epoch") != self._incarnation:
             # It keeps nothing on a disk: in another incarnation its rows are first values, and the
             # log from here on would be carried out on those.
@@ -279,7 +264,7 @@ class ShardLink:
                 f"shard {self.index} at {self.shard.location} lost rows that it had on disk: give "
                 "its state folder back, or empty the folders of the primary and of every shard."
             )
-        return whole(header, "position")
+        self._sent = whole(header, "position")
 
     def _heard(self, header: Any) -> None:
         self.figures = {name: value for name, value in header.items() if name != "status"}

@@ -71,7 +71,7 @@ class Reader:
 def reader(server: ParameterServer, connect: Any, name: str = "n0", life: str = "a") -> Reader:
     config = ExchangeConfig(rows="float32", compression="none", max_backoff_s=0.1)
     node = connect(server, name, config=config)
-    node.client.session._incarnation = life
+    node.client._incarnation = life
     node.client.hello()
     node.words("말")
     return Reader(node, life)

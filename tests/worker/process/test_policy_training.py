@@ -122,7 +122,7 @@ class Nodes:
                 calendar=Calendar(WindowUnit.DAY),
             ),
             welcome=replace(welcome, active=1),
-            rounds=BatchWork(client.session, MODEL, StreamConfig(), f"n{node}", shares=self.shares),
+            rounds=BatchWork(client.peer, MODEL, StreamConfig(), f"n{node}", shares=self.shares),
             kind=PacedTraining,
         )
         self.learners[node] = learner

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from embedding.exchange.channel import Channel
-from embedding.exchange.codec import acknowledged
+from embedding.exchange.channel import ask
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.pushlog import P, PushLog
-from embedding.exchange.rowpath import PathSetup, ShardSync
+from embedding.exchange.session import Session, ShardSync
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError
 from yeoron_lab.shards.client.stream import ShardStream
@@ -58,14 +57,14 @@ class ShardLinks(ShardSync, Generic[P]):
 
     def __init__(
         self,
-        setup: PathSetup[P],
+        session: Session[P, Any],
         view: ShardedView,
         split: Callable[[P, int], list[Push]],
         messages: Callable[[Push], Sequence[Message]],
     ) -> None:
-        self._session, self._heard = setup.session, setup.taken
+        self._session = session
         self._view = view
-        self._backlog = Backlog(setup.log, split, messages)
+        self._backlog = Backlog(session.log, split, messages)
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
@@ -103,7 +102,6 @@ class ShardLinks(ShardSync, Generic[P]):
         return [future.result() for future in futures]
 
     def push(self, push: P) -> None:
-        self._session.stream()  # the first greeting tells where the shards are
         self.each(ShardStream.push, self._backlog.split(push, len(self)))
 
     def tend(self) -> None:
@@ -121,28 +119,26 @@ class ShardLinks(ShardSync, Generic[P]):
         if not self._shards or not len(self._backlog):
             return
         deadline = time.monotonic() + CLOSE_S
-        control = Channel(self._session.location, self._session.config)
+        session = self._session
         try:
-            with self._session.lock:
+            with session.lock:
                 self._look()
                 if len(self._backlog):
-                    control.action("checkpoint", {"wait": False}, CLOSE_S)
+                    ask(session.location, session.config, "checkpoint", {"wait": False}, CLOSE_S)
                 while len(self._backlog) and time.monotonic() < deadline:
                     time.sleep(0.02)
                     self._look()
         except ExchangeError as error:
             logger.warning(
-                "node %s: its last pushes may be in no checkpoint: %s", self._session.node, error
+                "node %s: its last pushes may be in no checkpoint: %s", session.node, error
             )
-        finally:
-            control.close()
 
     def close(self) -> None:
         """Close all streams and end the threads."""
         self._closed.set()
         with self._session.lock:
             for shard in self._shards:
-                shard.close()
+                shard.peer.close()
             self._shards = []
             if self._pool is not None:
                 self._pool.shutdown()
@@ -155,7 +151,7 @@ class ShardLinks(ShardSync, Generic[P]):
         if not locations:
             raise ConfigError(f"server {session.location}: it has no shards any more.")
         for shard in self._shards:
-            shard.close()
+            shard.peer.close()
         views = self._view.attach(len(locations))
         self._shards = [
             ShardStream(
@@ -166,7 +162,7 @@ class ShardLinks(ShardSync, Generic[P]):
                 held=lambda: self._backlog.log.held,
                 rows=view,
                 messages=self._backlog.messages,
-                stop=session.stop,
+                stop=session.peer.stop,
             )
             for index, (location, view) in enumerate(zip(locations, views, strict=True))
         ]
@@ -177,9 +173,9 @@ class ShardLinks(ShardSync, Generic[P]):
     def _look(self) -> None:
         """As `tend`, and the server is asked too, but what is away now is left alone."""
         self.each(partial(ShardStream.confirm, patient=False))
-        answer = self._session.request_if_open(Message({"op": "confirm"}))
-        if answer is not None:
-            self._heard(acknowledged(answer))
+        confirm, peer = Message({"op": "confirm"}), self._session.peer
+        if peer.is_open:
+            self._session.taken(peer.request(confirm, patient=False))
 
     def _keep(self) -> None:
         # A shard that is started again begins at its checkpoint. What it lost is with the nodes,

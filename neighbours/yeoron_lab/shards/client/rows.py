@@ -14,7 +14,7 @@ from dataclasses import replace
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
-from embedding.exchange.rowpath import PathSetup, pull_from_server
+from embedding.exchange.rowpath import ClientSession, pull_from_server
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table
 from yeoron_lab.shards.client.links import ShardLinks
@@ -27,10 +27,10 @@ _TRIES = 3
 class RowsOnShards:
     """A RowPath whose rows go to and come from all shards at the same time."""
 
-    def __init__(self, setup: PathSetup[Push], feedback: Sending) -> None:
-        self._session = setup.session
-        self.view = ShardedView(setup.session.config, feedback)
-        self.links = ShardLinks(setup, self.view, split_push, lambda part: [encode_push(part)])
+    def __init__(self, session: ClientSession, feedback: Sending) -> None:
+        self._session = session
+        self.view = ShardedView(session.config, feedback)
+        self.links = ShardLinks(session, self.view, split_push, lambda part: [encode_push(part)])
 
     def pull(self, request: PullRequest) -> PulledRows:
         asked = request.rows
