@@ -24,5 +24,7 @@ elif .venv/bin/python tests/laboratory.py; then
   set -- -m "not laboratory" "$@"
 fi
 
+.venv/bin/python tests/budget.py --show
+
 # tests/conftest.py has the order of the files: else one that is a single long test comes last.
 exec .venv/bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder "$@"

@@ -4,11 +4,13 @@ tests/budget.txt has a line for each room: its name, how many lines of Python it
 it last grew. One more line counts the names of `embedding` that tests import beyond
 tests/seams.txt.
 
-python tests/budget.py    lower every line to what is there now
+python tests/budget.py           lower every line to what is there now
+python tests/budget.py --show    print what is there beside what may be
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,5 +90,18 @@ def lower() -> None:
     )
 
 
+def report() -> str:
+    """What there is, beside what may be."""
+    lines = table()
+    rows = (
+        f"{n:8,}  of {lines.get(name, Line(0)).most:8,}  {name}"
+        for name, n in counted().most_common()
+    )
+    return "\n".join(["what there is, of how much (tests/budget.txt)", *rows])
+
+
 if __name__ == "__main__":
-    lower()
+    if sys.argv[1:] == ["--show"]:
+        sys.stdout.write(f"{report()}\n")
+    else:
+        lower()
