@@ -322,8 +322,6 @@ def _count(held: Generations[K, dict[V, int]], key: K, value: V) -> None:
 log = logging.getLogger(__name__)
 
 _ANALYSER_VERSION = "5"
-_WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
-_WHOLE = (sys.maxsize, sys.maxsize)
 _lock = threading.Lock()
 _shared: dict[tuple[int, tuple[str, ...]], Any] = {}
 
@@ -480,7 +478,7 @@ class KiwiTokenizer:
 
     Known eojeols come out of a cache (`eojeols`), others are put together from a head and a tail
     that were met (`compose`); what then remains is analysed by Kiwi together with a neighbour on
-    each side (`context`), as the neighbours decide what an eojeol is. `cache_mb = 0` analyses
+    each side, as the neighbours decide what an eojeol is. `cache_mb = 0` analyses
     every sentence whole. Kiwi is loaded at the first sentence that needs it, which raises
     ConfigError where it cannot be.
     """
@@ -496,7 +494,7 @@ class KiwiTokenizer:
         self._workers = config.workers
         self._user_words = config.user_words
         self._readings = Readings(config) if config.cache_mb else None
-        self._widen = _WIDEN[config.context] if config.cache_mb else _WHOLE
+        self._context = 1 if config.cache_mb else sys.maxsize
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
         self._kiwi: Any = None
         self._rests = False
@@ -547,7 +545,7 @@ class KiwiTokenizer:
         spans = [
             (at, first, last)
             for at, readings in enumerate(known)
-            for first, last in _gaps(readings, *self._widen)
+            for first, last in _gaps(readings, self._context)
         ]
         texts = [batch[at][first:last] for at, first, last in spans]
         for (at, first, _), found in zip(spans, self._analyse(texts), strict=True):
@@ -624,13 +622,13 @@ def _digest(config: TextConfig) -> str:
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
 
-def _gaps(known: Sequence[object], left: int, right: int) -> list[tuple[int, int]]:
+def _gaps(known: Sequence[object], context: int) -> list[tuple[int, int]]:
     """Spans [first, last) around runs of None, widened by `context` on both sides and joined."""
     spans: list[tuple[int, int]] = []
     for at, value in enumerate(known):
         if value is not None:
             continue
-        first, last = max(0, at - left), min(len(known), at + right + 1)
+        first, last = max(0, at - context), min(len(known), at + context + 1)
         if spans and first <= spans[-1][1]:
             spans[-1] = (spans[-1][0], last)
         else:

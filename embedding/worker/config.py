@@ -19,6 +19,7 @@ class NodeConfig(Config):
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU",
+        "overlap": "leave it out: it is auto",
     }
 
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
@@ -102,7 +103,3 @@ class NodeConfig(Config):
     # Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More
     # take fewer messages, and learn from older rows.
     minibatch: ClassVar = 512
-    # Whether the next block's rows are pulled while the present one is trained: auto does it as
-    # long as the node trains alone. With others it would read what they wrote a block later, and
-    # that costs more quality than the waiting costs time. `never` prepares nothing ahead.
-    overlap: ClassVar = "auto"

@@ -21,7 +21,6 @@ PROJECT = {
     "freshness-lag": "freshnesslag",
 }
 """Commands of before that measure the project itself: their names under `python -m benchmarks`."""
-CONTEXTS = ("both", "left", "none")
 NULLS = ("shuffled", "same-window")
 """What nothing is planted in."""
 _HERE = Path()
@@ -188,10 +187,6 @@ def text(
     every: Annotated[
         int, typer.Option(help="Plain Kiwi reads each so many-th document.", min=1)
     ] = 8,
-    context: Annotated[
-        list[str] | None,
-        typer.Option(help="both, left or none (neighbours analysed with an unknown eojeol)."),
-    ] = None,
     new_words: Annotated[int, typer.Option(help="Most new words to find.", min=0)] = 0,
     tokenizer: Annotated[
         str, typer.Option(help="Measured against plain Kiwi: kiwi (behind its cache) or mecab.")
@@ -206,14 +201,10 @@ def text(
 
     if tokenizer not in _TOKENIZERS:
         raise ConfigError(f"--tokenizer {tokenizer}: {', '.join(_TOKENIZERS)} are accepted.")
-    unknown = sorted(set(context or ()) - set(CONTEXTS))
-    if unknown:
-        raise ConfigError(f"--context {unknown[0]}: {', '.join(CONTEXTS)} are accepted.")
     bench_text(
         corpus,
         documents=documents,
         every=every,
-        contexts=tuple(context or ("both",)),
         new_words=new_words,
         tokenizer=tokenizer,
         results=results,

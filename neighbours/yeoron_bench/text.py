@@ -22,7 +22,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
@@ -178,27 +177,19 @@ def bench_text(
     *,
     documents: int | None,
     every: int,
-    contexts: Sequence[str],
     new_words: int,
     tokenizer: str,
     results: Path,
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
     runs = []
+    config = TextConfig(tokenizer=tokenizer, new_words=new_words)
     for path in corpora:
         read = list(islice(texts(path), documents))
-        for context in contexts:
-            asked = {"tokenizer": tokenizer, "context": context, "new_words": new_words}
-            config = validate(TextConfig, asked, "bench text")
-            print(f"{path.name}, {_name(config)}, {len(read):,} documents\n{_HEAD}")
-            slices = measure(read, config, every)
-            runs.append(
-                {
-                    "corpus": path.name,
-                    "config": config.model_dump(mode="json"),
-                    "slices": [asdict(one) for one in slices],
-                }
-            )
+        print(f"{path.name}, {tokenizer}, {len(read):,} documents\n{_HEAD}")
+        slices = [asdict(one) for one in measure(read, config, every)]
+        settings = config.model_dump(mode="json")
+        runs.append({"corpus": path.name, "config": settings, "slices": slices})
     report = {
         **facts("text", _PACKAGES + (MECAB if tokenizer == "mecab" else ())),
         "every": every,
@@ -213,10 +204,6 @@ _HEAD = (
     "| documents | ratio | ours, morphemes/s | plain Kiwi | identical | known | analysed "
     "| new words | peak MB |\n|---|---|---|---|---|---|---|---|---|"
 )
-
-
-def _name(config: TextConfig) -> str:
-    return f"context {config.context}" if config.tokenizer == "kiwi" else config.tokenizer
 
 
 def _row(one: Slice) -> str:
@@ -238,7 +225,6 @@ def table(report: dict[str, Any]) -> str:
         "slice, in turn with ours. Normalising, masking and sentences are in both.",
     ]
     for run in report["runs"]:
-        name = _name(TextConfig.model_validate(run["config"]))
-        lines += ["", f"{run['corpus']}, {name}:", "", _HEAD]
+        lines += ["", f"{run['corpus']}, {run['config']['tokenizer']}:", "", _HEAD]
         lines += [_row(Slice(**one)) for one in run["slices"]]
     return "\n".join([*lines, ""])

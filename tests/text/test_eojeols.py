@@ -180,8 +180,7 @@ def test_generations_are_bounded_and_keep_what_is_used(keys: list[int], capacity
 
 def test_gaps_are_widened_and_joined() -> None:
     known = ["a", None, "b", "c", "d", None, None, "e", None, "f", "g"]
-    assert list(_gaps(known, 0, 0)) == [(1, 2), (5, 7), (8, 9)]
-    assert list(_gaps(known, 1, 0)) == [(0, 2), (4, 9)]
-    assert list(_gaps(known, 1, 1)) == [(0, 3), (4, 10)]
-    assert list(_gaps(known, 2, 2)) == [(0, 11)]
-    assert list(_gaps(["a", "b"], 5, 5)) == []
+    assert list(_gaps(known, 0)) == [(1, 2), (5, 7), (8, 9)]
+    assert list(_gaps(known, 1)) == [(0, 3), (4, 10)]
+    assert list(_gaps(known, 2)) == [(0, 11)]
+    assert list(_gaps(["a", "b"], 5)) == []

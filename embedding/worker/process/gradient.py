@@ -310,13 +310,12 @@ class GradientProcess:
 
     def _when(self) -> When:
         """When to pull the rows of the next block."""
-        overlap = self.spec.node.overlap
-        if overlap == "never":
-            return "now"
         if self.learner.training.keeps_rows:
             return "late"
+        # With others it would read what they wrote a block later: that costs more quality than the
+        # waiting costs time.
         alone = self.learner.turn.active <= 1 or self.learner.training.sees_itself
-        return "ahead" if self._ahead and (alone or overlap == "always") else "late"
+        return "ahead" if self._ahead and alone else "late"
 
     def _learnt(self, learnt: Tick | RefusedError) -> None:
         """A tick is over."""

@@ -24,7 +24,6 @@ NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, replay_ratio=0.0).model_co
 )
 
 
-@pytest.mark.parametrize("overlap", ["auto", "never"])
 @pytest.mark.parametrize(
     "sync",
     [
@@ -34,12 +33,11 @@ NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, replay_ratio=0.0).model_co
     ],
     ids=lambda sync: sync["policy"],
 )
-def test_what_is_kept_is_pushed_when_the_text_runs_dry(sync: dict, overlap: str) -> None:
+def test_what_is_kept_is_pushed_when_the_text_runs_dry(sync: dict) -> None:
     config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     with running_server(config, SyncConfig(**sync), dim=MODEL.dim) as server:
         crawler, gradient = BlockQueue.pair(10_000, multiprocessing.get_context("spawn"))
-        node = NODE.model_copy(update={"overlap": overlap})
-        spec = NodeSpec(name="n0", server=server.location, model=MODEL, node=node)
+        spec = NodeSpec(name="n0", server=server.location, model=MODEL, node=NODE)
         stop = threading.Event()
         process = GradientProcess(spec, gradient, stop)
         thread = threading.Thread(target=process.run, daemon=True)
