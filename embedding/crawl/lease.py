@@ -177,7 +177,7 @@ class LeaseConfig(Config):
     INTERNAL: ClassVar = frozenset(("allocate_every",))
 
     seconds: float = Field(30.0, ge=1, le=3600)
-    """A node that has not been heard of for so long loses its sources to the others."""
+    """A node that has not been heard from for this many seconds loses its sources to the others."""
     allocate_every: float = Field(60.0, gt=0)
     """Seconds between two checks whether the nodes still read about the same number of
     tokens."""

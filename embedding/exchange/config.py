@@ -85,7 +85,7 @@ class ExchangeConfig(Config):
     other nodes have changed are sent again, or what changed of them (pulls); 0 keeps none."""
 
     connect_timeout_s: float = Field(default=60.0, gt=0)
-    """How long to go on trying (with back-off) to reach a server that is away."""
+    """Seconds for which a client keeps trying to reach a server that is away."""
 
     max_backoff_s: float = Field(default=5.0, gt=0)
     """Longest pause between two tries to connect."""

@@ -76,8 +76,8 @@ class SyncConfig(Config):
     share that ADR 6 gives it) or averaged."""
 
     backups: int = Field(default=1, ge=0)
-    """backup: of the nodes that take part so many may be late; what they push of a clock that the
-    others have closed is dropped and counted (Chen 2016)."""
+    """backup: how many nodes may be late. What they push of a clock that the others have closed is
+    dropped and counted (Chen 2016)."""
 
     n_push: int = Field(default=1, ge=1, le=1024)
     """asp: a node pushes every n_push blocks (Dean 2012)."""
@@ -101,7 +101,7 @@ class SyncConfig(Config):
     """Where nodes wait for each other: the block size of each follows its speed."""
 
     liveness_timeout_s: float = Field(default=60.0, gt=0)
-    """A node that was silent for so long counts as gone and holds nobody back."""
+    """A node that has been silent for this many seconds counts as gone: nobody waits for it."""
 
     # Constants: a file that sets one is refused.
     # easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
@@ -209,7 +209,7 @@ class ServerConfig(Config):
     holds for every source, so no window waits for a silent one."""
 
     min_count: int = Field(default=5, ge=1)
-    """A word gets a row when it was read so often (a decayed count)."""
+    """How often a word must have been read (a decayed count) before it gets a row."""
 
     min_authors: int = Field(default=3, ge=1, le=100)
     """A crawled word gets a row only when this many authors used it, besides min_count: words
@@ -222,7 +222,7 @@ class ServerConfig(Config):
     are read. 1: no such rule."""
 
     max_words: int = Field(default=1_000_000, ge=1)
-    """Most words held; beyond it the rarest and oldest are evicted."""
+    """Most words that have a row; beyond that the rarest and oldest lose theirs."""
 
     max_candidates: int = Field(default=4_000_000, ge=1)
     """Most words counted that have no row yet; beyond it the rarest are forgotten."""
@@ -231,7 +231,7 @@ class ServerConfig(Config):
     """Tokens after which a count has lost half its weight; None never forgets."""
 
     rare_mentions: int = Field(default=200, ge=0, le=10_000)
-    """Until a word was read so often (decayed count), readers of snapshots and of live tables get a
+    """Until a word has been read this often (decayed count), snapshots and live tables show a
     mixture of its row and of a vector inferred from all its contexts at once
     (docs/concepts/training.md; skip-gram only); what is trained does not change. 0
     shows rows as gradient steps left them."""

@@ -56,11 +56,11 @@ class TrainRequest(Config):
     dated: WindowUnit | None = None
     """Cut a snapshot for each window of this unit, learning in time order in one pass."""
     sources: int = Field(default=MOST_SOURCES, ge=0, le=1_000)
-    """Dated: most sources that lines can name (`source`) and be told apart by, those with the most
-    text; the others are counted as one. 0: all text is of one source, whatever lines say."""
+    """Dated: how many sources (`source` of a line) are told apart, those with the most text; the
+    others count as one. 0: all text is of one source, whatever lines say."""
     unit_lines: int = Field(default=1, ge=1, le=1_000_000)
-    """Dated: so many lines in a row that name no author are one witness in the test of change. 1:
-    each line is a text of its own. 100 where lines are sentences of longer texts."""
+    """Dated: how many consecutive lines without an author count as one text when changes are
+    tested. 1: each line. 100 where lines are sentences of longer texts."""
     vocabulary: Literal["counted", "growing"] | None = None
     """counted: count the words first, so that each has its row from the start; growing: a single
     pass, a word gets its row once it was read min_count times. Left out, words are counted where
