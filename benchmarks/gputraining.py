@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.gpuevaluation import HEAD, evaluation_rows, evaluations
 from benchmarks.kept import RESULTS
 from embedding.kernel.devices import on_gpu
 from embedding.kernel.errors import ConfigError
@@ -28,7 +29,6 @@ from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.worker.learning.training import in_place
 from yeoron_bench.corpora import Corpus, cut, encode, sentences
-from yeoron_bench.gpuevaluation import HEAD, evaluation_rows, evaluations
 from yeoron_bench.gpukernel import BLOCK_TOKENS, KERNEL_HEAD, kernel_rows, kernels
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print

@@ -41,7 +41,7 @@ from embedding.platform.supervisor import Supervisor
 from embedding.settings import Settings
 from embedding.worker.process.forking import forked
 from yeoron_bench.results import facts, free_port, keep
-from yeoron_demo.webservice import simweb_service
+from yeoron_demo.demo_settings import simweb_service
 from yeoron_simweb.sources import sources_toml
 
 _DISK_MB = 256

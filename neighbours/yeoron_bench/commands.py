@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from embedding.commands.common import Json, print_line, settings
 from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError
 
-PROJECT = {
-    **{name: name for name in ("allocation", "balance", "bias", "bytes", "chaos", "checkpoint")},
-    **{name: name for name in ("columns", "crawl", "freshness", "incremental", "mask", "newword")},
-    **{name: name for name in ("page", "policies", "render", "replay", "shards", "smalltext")},
-    **{name: name for name in ("topology", "vocabulary")},
-    "freshness-lag": "freshnesslag",
-}
-"""Commands of before that measure the project itself: their names under `python -m benchmarks`."""
 NULLS = ("shuffled", "same-window")
 """What nothing is planted in."""
 _HERE = Path()
@@ -44,10 +35,23 @@ class TrainBenchOptions:
     model: Annotated[str, typer.Option(help="sgns, cbow or fasttext.")] = "sgns"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LscOptions:
-    """How `bench lsc` trains and judges."""
+@dataclass(frozen=True)
+class LscSetting:
+    """What `bench lsc` measures, and how."""
 
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder laid out as SemEval-2020 task 1: corpus1/lemma and corpus2/lemma with "
+            "*.txt or *.txt.gz, targets.txt, truth/graded.txt, truth/binary.txt."
+        ),
+    ]
+    tokens: Annotated[
+        int | None,
+        typer.Option(help="Draw sentences of so many tokens a side, others each seed.", min=1_000),
+    ] = None
+    seeds: Annotated[int, typer.Option(help="Draws and trainings.", min=1)] = 3
+    first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 1
     dim: _Dim = 100
     min_count: Annotated[
         int, typer.Option(help="Occurrences before a word gets a vector.", min=1)
@@ -62,12 +66,14 @@ class LscOptions:
             "above their mean."
         ),
     ] = 1.0
+    peers: PeersOption = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DriftOptions:
-    """What `bench drift` makes of a corpus."""
+    """What `bench drift` makes of a corpus, and how it is judged."""
 
+    corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")]
     tokenizer: Annotated[str, typer.Option(help="whitespace, kiwi or mecab.")] = "whitespace"
     documents: Annotated[
         int | None, typer.Option(help="About so many documents, spread over all dates.")
@@ -88,25 +94,19 @@ class DriftOptions:
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Keep the corpus' own order of time.")
     ] = False
-
-
-class BenchGroup(TyperGroup):
-    """Says where the measurements of the project are now."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command; ConfigError for one that is run from a checkout."""
-        if cmd_name in PROJECT:
-            raise ConfigError(
-                f"bench {cmd_name}: it measures the project, so it is run from a checkout of "
-                f"Yeoron: `python -m benchmarks {PROJECT[cmd_name]}`."
-            )
-        return super().get_command(ctx, cmd_name)
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
+    ] = False
+    stores: Annotated[
+        Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
+    ] = None
+    least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20
+    peers: PeersOption = True
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(
-        cls=BenchGroup,
         help="Measure this machine and your corpora; each writes a dated result file here.",
         no_args_is_help=True,
     )
@@ -257,25 +257,7 @@ def gpu(
     bench_gpu(rows, dim, repeats, results=results, text=text, gold=gold or ())
 
 
-def lsc(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder laid out as SemEval-2020 task 1: corpus1/lemma and corpus2/lemma with "
-            "*.txt or *.txt.gz, targets.txt, truth/graded.txt, truth/binary.txt."
-        ),
-    ],
-    judging: LscOptions,
-    tokens: Annotated[
-        int | None,
-        typer.Option(help="Draw sentences of so many tokens a side, others each seed.", min=1_000),
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Draws and trainings.", min=1)] = 3,
-    first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 1,
-    peers: PeersOption = True,
-    as_json: Json = False,
-    results: Results = _HERE,
-) -> None:
+def lsc(setting: LscSetting, as_json: Json = False, results: Results = _HERE) -> None:
     """Lexical semantic change: rank correlation and accuracy of every estimator, beside gensim.
 
     Examples:
@@ -284,27 +266,12 @@ def lsc(
 
     `yeoron bench lsc semeval2020_ulscd_swe --tokens 150000 --seeds 5`
     """
-    from yeoron_bench.lsc import LscSetting, bench_lsc
+    from yeoron_bench.lsc import bench_lsc
 
-    setting = LscSetting(
-        folder=folder, tokens=tokens, seeds=seeds, first=first, peers=peers, **asdict(judging)
-    )
     bench_lsc(setting, as_json=as_json, results=results)
 
 
-def drift(
-    corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")],
-    planting: DriftOptions,
-    overlap: Annotated[
-        bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
-    ] = False,
-    stores: Annotated[
-        Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
-    ] = None,
-    least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
-    peers: PeersOption = True,
-    results: Results = _HERE,
-) -> None:
+def drift(options: DriftOptions, results: Results = _HERE) -> None:
     """Planted changes of meaning: who finds them, how surely, how soon.
 
     Examples:
@@ -316,11 +283,8 @@ def drift(
     from yeoron_bench.drift import bench_drift
     from yeoron_bench.driftjudging import DriftSetting
 
-    if planting.null not in (None, *NULLS):
-        raise ConfigError(f"--null {planting.null[:40]}: {' or '.join(NULLS)} is accepted.")
-    if planting.null and planting.ordered:
+    if options.null not in (None, *NULLS):
+        raise ConfigError(f"--null {options.null[:40]}: {' or '.join(NULLS)} is accepted.")
+    if options.null and options.ordered:
         raise ConfigError("--ordered: not accepted with --null, which says what order there is.")
-    setting = DriftSetting(
-        corpus=corpus, overlap=overlap, stores=stores, least=least, peers=peers, **asdict(planting)
-    )
-    bench_drift(setting, results=results)
+    bench_drift(DriftSetting(**vars(options)), results=results)

@@ -30,6 +30,7 @@ from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.significance import benjamini_hochberg, normal_isf
 from embedding.worker.config import NodeConfig
+from yeoron_bench.commands import DriftOptions
 from yeoron_bench.detection import Judgement, overlap
 from yeoron_bench.oracle import donors, oracle_p
 from yeoron_bench.planting import PlantedCorpus
@@ -70,35 +71,14 @@ class DriftTraining:
 
 
 @dataclass(frozen=True)
-class DriftSetting:
+class DriftSetting(DriftOptions):
     """What is planted, and how it is trained and judged.
 
-    corpus     dated JSONL, plain or .xz; documents: about so many of them, None: all
-    seeds      plantings and trainings; first: the seed of the first planting
-    planting   seed of the planting that is looked at; the training's is one more
-    thin       what decoys leave out or move (`planting.PlantingConfig`)
-    null       plant nothing: `shuffled` or `same-window`; ordered: keep the corpus' order of time
-    least      mentions that a word needs in both windows
-    overlap    train twice, compare both rankings
-    stores     folder in which trainings are kept; None: nowhere
-    peers      whether gensim is measured as well
+    planting  seed of the planting that is looked at; the training's is one more
     """
 
-    corpus: Path
-    tokenizer: str = "whitespace"
-    documents: int | None = None
-    windows: int = 6
-    seeds: int = 1
-    first: int = 0
     planting: int = 0
-    thin: str = "texts"
-    null: str | None = None
-    ordered: bool = False
-    least: int = 20
     training: DriftTraining = DriftTraining()
-    overlap: bool = False
-    stores: Path | None = None
-    peers: bool = True
 
     def record(self, without: Collection[str]) -> dict[str, Any]:
         """All but some of the fields in one flat object, JSON-safe."""
@@ -218,16 +198,7 @@ def _folder(given: DriftSetting, seed: int) -> Iterator[Path]:
 def _trained(corpus: PlantedCorpus, folder: Path, given: DriftSetting, seed: int) -> SnapshotStore:
     """The store of a training; one that was kept, by the same settings, is taken as it is."""
     done, out, path = folder / "settings.json", folder / "store", folder / "planted.jsonl"
-    left_out = {
-        "corpus",
-        "epochs",
-        "first",
-        "least",
-        "overlap",
-        "peers",
-        "seeds",
-        "stores",
-    }
+    left_out = ("corpus", "epochs", "first", "least", "overlap", "peers", "seeds", "stores")
     settings = given.record(left_out)
     settings |= {"seed": seed, "units": UNITS, "times": TIMES, "sources": bool(given.null)}
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == settings:

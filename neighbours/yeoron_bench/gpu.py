@@ -34,6 +34,7 @@ from embedding.server.service import running_server
 from embedding.worker.learning.training import in_place
 from yeoron_bench.corpora import encode, sentences
 from yeoron_bench.gpukernel import KERNEL_HEAD, kernel_rows, kernels
+from yeoron_bench.markdown import table as markdown
 from yeoron_bench.results import facts, hardware, keep_and_print
 
 BOUND = 2.15e9
@@ -41,6 +42,7 @@ BOUND = 2.15e9
 ASKED = 0.4
 WIRE_ROWS = (8_192, 65_536, 262_144)
 SEEDS = (1, 2, 3)
+RATES = ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
 
 
 def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
@@ -227,53 +229,47 @@ def bench_gpu(
 
 
 def table(report: dict[str, Any]) -> str:
-    copy = report["copy_bytes_per_s"] / 1e12
-    lines = [
-        f"# Rows a second on a GPU, {report['when'][:10]}",
-        "",
+    resident_rows = [
         (
-            f"{report['hardware']['gpu']} (a plain copy moves {copy:.2f} TB/s), "
-            f"{report['hardware']['cpu']}; torch {report['versions']['torch']}."
-        ),
-        "",
-        (
-            f"Resident batches of {report['rows']:,} rows of {report['dim']} float32; the share "
-            f"is of {report['bound_rows_per_s'] / 1e9:.2f} billion rows/s for a pull and a push "
-            f"together, asked {report['asked_share']:.0%}."
-        ),
-        "",
-        "| by | pull, rows/s | push, rows/s | AdaGrad push, rows/s | share | share, AdaGrad |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, found in report["resident"].items():
-        rates = [
-            f"{found[key]:.3g}"
-            for key in ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
-        ]
-        shares = [f"{found[key]:.0%}" for key in ("share", "share_adagrad")]
-        lines.append(f"| {name} ({found['kind']}) | {' | '.join([*rates, *shares])} |")
-    lines += [
-        "",
-        "Over loopback, rows as float16; parts of a pull and a push together:",
-        "",
-        "| rows | pull, rows/s | push, rows/s | parts, ms | binds |",
-        "|---|---|---|---|---|",
-    ]
-    for found in report["wire"]:
-        parts = ", ".join(f"{name} {ms:.2f}" for name, ms in found["parts_ms"].items())
-        lines.append(
-            f"| {found['rows']:,} | {found['pull_rows_per_s']:.3g} | "
-            f"{found['push_rows_per_s']:.3g} | {parts} | {found['binds']} |"
+            f"{name} ({found['kind']})",
+            *(f"{found[rate]:.3g}" for rate in RATES),
+            f"{found['share']:.0%}",
+            f"{found['share_adagrad']:.0%}",
         )
+        for name, found in report["resident"].items()
+    ]
+    wire_rows = [
+        (
+            f"{found['rows']:,}",
+            f"{found['pull_rows_per_s']:.3g}",
+            f"{found['push_rows_per_s']:.3g}",
+            ", ".join(f"{name} {ms:.2f}" for name, ms in found["parts_ms"].items()),
+            found["binds"],
+        )
+        for found in report["wire"]
+    ]
+    rates = ("pull, rows/s", "push, rows/s")
+    by = ("by", *rates, "AdaGrad push, rows/s", "share", "share, AdaGrad")
+    text = f"""# Rows a second on a GPU, {report["when"][:10]}
+
+{report["hardware"]["gpu"]} (a plain copy moves {report["copy_bytes_per_s"] / 1e12:.2f} TB/s), \
+{report["hardware"]["cpu"]}; torch {report["versions"]["torch"]}.
+
+Resident batches of {report["rows"]:,} rows of {report["dim"]} float32; the share is of \
+{report["bound_rows_per_s"] / 1e9:.2f} billion rows/s for a pull and a push together, asked \
+{report["asked_share"]:.0%}.
+
+{markdown(by, resident_rows)}
+Over loopback, rows as float16; parts of a pull and a push together:
+
+{markdown(("rows", *rates, "parts, ms", "binds"), wire_rows)}"""
     if "kernels" in report:
-        lines += [
-            "",
-            (
-                f"{report['corpus']['file']}, {report['corpus']['words']:,} words in rows that lie "
-                "on the card, one pass; window 5, 5 negatives, dimension 100:"
-            ),
-            "",
-            *KERNEL_HEAD,
-            *kernel_rows(report["kernels"], report),
-        ]
-    return "\n".join([*lines, ""])
+        corpus = report["corpus"]
+        kernel_lines = "\n".join([*KERNEL_HEAD, *kernel_rows(report["kernels"], report)])
+        text += f"""
+{corpus["file"]}, {corpus["words"]:,} words in rows that lie on the card, one pass; window 5, \
+5 negatives, dimension 100:
+
+{kernel_lines}
+"""
+    return text

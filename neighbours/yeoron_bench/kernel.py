@@ -28,10 +28,14 @@ from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from yeoron_bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from yeoron_bench.results import facts, keep_and_print, need
+from yeoron_bench.markdown import table as markdown
+from yeoron_bench.results import facts, keep_and_print, machine, need
+from yeoron_bench.train import judged
 
 _BLOCK = 20_000
 NOISE = 2_000_000
+PEERS = ("kernel", "gensim")
+GOLD = ("wordsim353.tsv", "simlex999.txt", "questions-words.txt")
 _PACKAGES = ("numpy", "numba", "gensim", "scipy")
 
 
@@ -144,17 +148,12 @@ def train_gensim(path: Path, config: ModelConfig, threads: int, epochs: int, see
 
 
 def quality(timing: Timing, gold: Path) -> dict[str, float]:
-    """gensim's own evaluation: WordSim and SimLex ρ, share of analogies solved, their mean."""
+    """gensim's own evaluation: ρ of pairs, share of analogies solved, and their mean."""
     from gensim.models import KeyedVectors
 
     vectors = KeyedVectors(timing.vectors.shape[1])
     vectors.add_vectors(list(timing.names), timing.vectors)
-    scores = {
-        name: float(vectors.evaluate_word_pairs(str(gold / file))[1][0])
-        for name, file in (("wordsim", "wordsim353.tsv"), ("simlex", "simlex999.txt"))
-    }
-    scores["analogy"] = float(vectors.evaluate_word_analogies(str(gold / "questions-words.txt"))[0])
-    return scores | {"mean": statistics.fmean(scores.values())}
+    return judged(vectors, [gold / file for file in GOLD])
 
 
 def in_cache(config: ModelConfig) -> float:
@@ -177,11 +176,11 @@ def compare(
     gold: Path | None,
 ) -> dict[str, Any]:
     """One number of threads: `repeats` pairs of runs; rates, their paired ratios, quality."""
-    rates: dict[str, list[dict[str, float]]] = {"kernel": [], "gensim": []}
-    scores: dict[str, list[dict[str, float]]] = {"kernel": [], "gensim": []}
+    rates: dict[str, list[dict[str, float]]] = {peer: [] for peer in PEERS}
+    scores: dict[str, list[dict[str, float]]] = {peer: [] for peer in PEERS}
     losses: list[float] = []
     for repeat in range(repeats):
-        for peer in ("kernel", "gensim") if repeat % 2 else ("gensim", "kernel"):
+        for peer in PEERS if repeat % 2 else reversed(PEERS):
             seed = 1 + repeat
             if peer == "kernel":
                 timing = Kernel(corpus, config, seed).train(threads, epochs)
@@ -204,11 +203,9 @@ def compare(
 def _ratio(values: dict[str, list[dict[str, float]]], name: str) -> float:
     pairs = zip(values["kernel"], values["gensim"], strict=True)
     if name == "mean":
-        sides = [
-            statistics.fmean(one[name] for one in values[side]) for side in ("kernel", "gensim")
-        ]
-        return sides[0] / sides[1]
-    return statistics.median(ours[name] / theirs[name] for ours, theirs in pairs)
+        ours, theirs = (statistics.fmean(row[name] for row in values[side]) for side in PEERS)
+        return ours / theirs
+    return statistics.median(own[name] / other[name] for own, other in pairs)
 
 
 def bench_kernel(
@@ -252,54 +249,42 @@ def bench_kernel(
 
 
 def table(report: dict[str, Any]) -> str:
-    hard, corpus = report["hardware"], report["corpus"]
-    config, epochs = report["config"], report["epochs"]
-    lines = [
-        f"# Kernel against gensim, {report['when'][:10]}",
-        "",
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the end; "
-        + ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-        + ".",
-        (
-            f"{corpus['file']}: {corpus['tokens']:,} tokens, {corpus['vocabulary']:,} words, "
-            f"{epochs} epoch(s). Skip-gram, dimension {config['dim']}, window {config['window']}, "
-            f"{config['negative']} negatives, sample {config['sample']}, span {config['span']}, "
-            f"move {config['move']}. Medians of paired, interleaved runs."
-        ),
-        "",
-        "| threads | clock | kernel words/s | gensim words/s | ratio |",
-        "|---|---|---|---|---|",
-    ]
+    corpus, config = report["corpus"], report["config"]
+    rates = []
     for run in report["runs"]:
         for clock in ("wall", "cpu"):
             ours, theirs = (
-                statistics.median(one[clock] for one in run["rates"][side])
-                for side in ("kernel", "gensim")
+                statistics.median(rate[clock] for rate in run["rates"][side]) for side in PEERS
             )
-            lines.append(
-                f"| {run['threads']} | {clock} | {ours:,.0f} | {theirs:,.0f} "
-                f"| {run['ratio'][clock]:.2f} |"
-            )
-    lines += _quality_table(report)
+            ratio = f"{run['ratio'][clock]:.2f}"
+            rates.append((str(run["threads"]), clock, f"{ours:,.0f}", f"{theirs:,.0f}", ratio))
     rate, flop = report["words_per_second_in_cache"], report["flop_per_word"]
-    bound = (
-        f"Arithmetic: {flop:,} flop a word. With every row in the first-level cache one thread "
-        f"does {rate:,.0f} words per processor second ({rate * flop / 1e9:.1f} Gflop/s): the "
-        "distance of the runs above from it is waiting for memory."
-    )
-    lines += ["", bound, ""]
-    return "\n".join(lines)
+    return f"""# Kernel against gensim, {report["when"][:10]}
+
+{machine(report, "at the end")}
+{corpus["file"]}: {corpus["tokens"]:,} tokens, {corpus["vocabulary"]:,} words, \
+{report["epochs"]} epoch(s). Skip-gram, dimension {config["dim"]}, window {config["window"]}, \
+{config["negative"]} negatives, sample {config["sample"]}, span {config["span"]}, \
+move {config["move"]}. Medians of paired, interleaved runs.
+
+{markdown(("threads", "clock", "kernel words/s", "gensim words/s", "ratio"), rates)}\
+{_quality_table(report["runs"])}
+Arithmetic: {flop:,} flop a word. With every row in the first-level cache one thread does \
+{rate:,.0f} words per processor second ({rate * flop / 1e9:.1f} Gflop/s): the distance of the runs \
+above from it is waiting for memory.
+"""
 
 
-def _quality_table(report: dict[str, Any]) -> list[str]:
-    if not report["runs"] or report["runs"][0]["quality_ratio"] is None:
-        return []
-    names = ("wordsim", "simlex", "analogy", "mean")
-    lines = ["", f"| threads | peer | {' | '.join(names)} |", "|---|---|---|---|---|---|"]
-    for run in report["runs"]:
-        for peer in ("kernel", "gensim"):
-            means = [statistics.fmean(one[name] for one in run["quality"][peer]) for name in names]
-            cells = " | ".join(f"{mean:.4f}" for mean in means)
-            lines.append(f"| {run['threads']} | {peer} | {cells} |")
-        lines.append(f"| {run['threads']} | ratio of means | | | | {run['quality_ratio']:.3f} |")
-    return lines
+def _quality_table(runs: Sequence[dict[str, Any]]) -> str:
+    if not runs or runs[0]["quality_ratio"] is None:
+        return ""
+    names = list(runs[0]["quality"]["kernel"][0])
+    rows = []
+    for run in runs:
+        for peer in PEERS:
+            means = [statistics.fmean(row[name] for row in run["quality"][peer]) for name in names]
+            rows.append((str(run["threads"]), peer, *(f"{mean:.4f}" for mean in means)))
+        empty = ("",) * (len(names) - 1)
+        ratio = f"{run['quality_ratio']:.3f}"
+        rows.append((str(run["threads"]), "ratio of means", *empty, ratio))
+    return "\n" + markdown(("threads", "peer", *names), rows)

@@ -8,8 +8,8 @@ sentences (`--tokens`), trains ours once over both corpora as `yeoron train --da
 gensim on either side.
 
 Ours: how much words changed by the estimators of the trend report, and what stands around each
-mention in the text (`neighbours/yeoron_bench/lsccontexts.py`), compared by average pairwise
-distance and by prototypes.
+mention in the text (`neighbours/yeoron_bench/lscours.py`), compared by average pairwise distance
+and by prototypes.
 
 A target is called changed when its score is above the mean of other words by `--deviations` of
 their standard deviations (mean + t·σ: Kurtyigit et al. 2021, "Lexical Semantic Change Discovery").
@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,44 +32,20 @@ from scipy.stats import rankdata
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, read_change_set
-from yeoron_bench.lsccontexts import Weighing
-from yeoron_bench.lscours import SpaceTraining, context_scores, product_scores, train
+from yeoron_bench.commands import LscSetting
+from yeoron_bench.lscours import FREQUENT, WINDOW, context_scores, product_scores, train
 from yeoron_bench.lscpeers import gensim_scores
+from yeoron_bench.markdown import table as markdown
 from yeoron_bench.results import RESULTS, facts, keep, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")
 PASSES = (5, 20)
 """Passes of gensim: its default, and as many as so little text takes."""
-WEIGHING = Weighing(frequent=1e-2, nearer=True)
-"""How contexts are weighed; chosen on planted petitions (docs/concepts/evaluation.md)."""
 _OTHERS = 300
 """Words beside the targets that thresholds come from."""
 _LEAST = 5
 """Mentions on either side that such a word has at least, unless a target has fewer."""
 _Run = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class LscSetting:
-    """What is measured, and how.
-
-    folder      laid out as SemEval-2020 task 1
-    tokens      sentences of so many tokens a side are drawn by seed; None: all are read
-    seeds       draws, and trainings of either; first: the first seed
-    rehearsal   passes of ours over the text, at most
-    deviations  t of the threshold
-    peers       whether gensim is measured as well
-    """
-
-    folder: Path
-    tokens: int | None = None
-    seeds: int = 3
-    first: int = 1
-    dim: int = 100
-    min_count: int = 3
-    rehearsal: float = 30.0
-    deviations: float = 1.0
-    peers: bool = True
 
 
 def other_words(data: ChangeSet) -> IntArray:
@@ -112,22 +88,13 @@ def judged(data: ChangeSet, scores: TestArray, deviations: float) -> dict[str, f
 def scored(data: ChangeSet, given: LscSetting, seed: int) -> dict[str, TestArray]:
     """Standardised scores float64 [targets] by estimator."""
     words = np.concatenate([data.targets, other_words(data)])
-    how = SpaceTraining(dim=given.dim, passes=given.rehearsal, min_count=given.min_count)
     with tempfile.TemporaryDirectory() as folder:
-        store = train(data, how, seed, Path(folder))
+        store = train(data, given, seed, Path(folder))
         found = product_scores(store, words)
-        found |= context_scores(data, store, words, WEIGHING)
+        found |= context_scores(data, store, words)
     scores = {name: standardised(one, len(data.targets)) for name, one in found.items()}
     for passes in PASSES if given.peers else ():
-        peer = gensim_scores(
-            data,
-            words,
-            dim=given.dim,
-            window=how.window,
-            passes=passes,
-            min_count=given.min_count,
-            seed=seed,
-        )
+        peer = gensim_scores(data, words, given, passes, seed)
         scores[f"gensim, {passes} passes, procrustes"] = standardised(peer, len(data.targets))
     return scores
 
@@ -177,17 +144,19 @@ def means(runs: Sequence[_Run]) -> dict[str, _Run]:
 def table(found: _Run, given: LscSetting) -> str:
     """Markdown for readers."""
     drawn = "" if given.tokens is None else f", {given.tokens:,} tokens a side drawn by seed"
-    lines = [
-        f"# {found['set']}: {found['targets']} targets, {given.seeds} seeds{drawn}",
-        "",
-        "| estimator | Spearman, mean | least … most | accuracy |",
-        "|---|---|---|---|",
+    title = f"# {found['set']}: {found['targets']} targets, {given.seeds} seeds{drawn}"
+    rows = [
+        (
+            name,
+            _figure(row["spearman"]),
+            f"{_figure(row['least'])} … {_figure(row['most'])}",
+            f"{row['accuracy']:.2f}",
+        )
+        for name, row in found["mean"].items()
     ]
-    for name, row in found["mean"].items():
-        spread = f"{_figure(row['least'])} … {_figure(row['most'])}"
-        cells = (name, _figure(row["spearman"]), spread, f"{row['accuracy']:.2f}")
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", f"Changed: above the mean of other words by {given.deviations:g} deviations."]
+    head = ("estimator", "Spearman, mean", "least … most", "accuracy")
+    lines = [title, "", markdown(head, rows)]
+    lines.append(f"Changed: above the mean of other words by {given.deviations:g} deviations.")
     unseen = [run["unseen"] for run in found["runs"]]
     if max(unseen):
         lines.append(f"Targets that a draw left without a mention: up to {max(unseen)}.")
@@ -204,7 +173,7 @@ def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> N
     settings = {k: v for k, v in vars(given).items() if k != "folder"}
     record = {
         **facts("lsc", _PACKAGES),
-        "settings": settings | {"contexts": asdict(WEIGHING), "others": _OTHERS},
+        "settings": settings | {"window": WINDOW, "frequent": FREQUENT, "others": _OTHERS},
         **found,
     }
     text = table(found, given)

@@ -11,26 +11,19 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.trends.shift import cosine_distance, fit_rotation
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, Sentences
+from yeoron_bench.commands import LscSetting
+from yeoron_bench.lscours import WINDOW
 
 
 def gensim_scores(
-    data: ChangeSet,
-    words: IntArray,
-    *,
-    dim: int,
-    window: int,
-    passes: int,
-    min_count: int,
-    seed: int,
+    data: ChangeSet, words: IntArray, given: LscSetting, passes: int, seed: int
 ) -> TestArray:
     """Cosine distance float64 [n] after alignment (Hamilton et al. 2016); NaN: a side lacks it.
 
     Vectors of either side have unit length and their mean taken off before all words that both
     sides know are aligned (Artetxe, Labaka and Agirre 2016; SGNS+OP+CD of Schlechtweg et al. 2019).
     """
-    spaces = [
-        _space(side, dim, window, passes, min_count, seed) for side in (data.before, data.after)
-    ]
+    spaces = [_space(side, given, passes, seed) for side in (data.before, data.after)]
     common = np.array(sorted(spaces[0][0].keys() & spaces[1][0].keys()), dtype=np.int64)
     sides = []
     for place, vectors in spaces:
@@ -45,7 +38,7 @@ def gensim_scores(
 
 
 def _space(
-    side: Sentences, dim: int, window: int, passes: int, min_count: int, seed: int
+    side: Sentences, given: LscSetting, passes: int, seed: int
 ) -> tuple[dict[int, int], FloatArray]:
     """Row of each word of the change set, and vectors."""
     from gensim.models import Word2Vec
@@ -54,12 +47,12 @@ def _space(
     lines = [[str(word) for word in tokens[a:b]] for a, b in pairwise(ends)]
     model = Word2Vec(
         lines,
-        vector_size=dim,
-        window=window,
+        vector_size=given.dim,
+        window=WINDOW,
         sg=1,
         negative=5,
         sample=1e-4,
-        min_count=min_count,
+        min_count=given.min_count,
         epochs=passes,
         workers=1,
         seed=seed,

@@ -74,6 +74,13 @@ def keep_and_print(
     print(table)
 
 
+def machine(report: Mapping[str, Any], when: str) -> str:
+    """Processor, cores and load `when` (at the start, at the end) of a report, and versions."""
+    hard = report["hardware"]
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    return f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} {when}; {versions}."
+
+
 def page(report: Mapping[str, Any], table: str | None = None) -> str:
     """The result file: front matter with FIELDS, then the table."""
     if table is None:
@@ -109,9 +116,9 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
 
 
 def _list(values: Sequence[Any]) -> str:
-    named = [one for one in values if isinstance(one, Mapping)]
-    names = list(dict.fromkeys(name for one in named for name in one))
-    return markdown(names, [[_cell(one.get(name)) for name in names] for one in named])
+    rows = [row for row in values if isinstance(row, Mapping)]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return markdown(names, [[_cell(row.get(name)) for name in names] for row in rows])
 
 
 def _cell(value: Any) -> str:

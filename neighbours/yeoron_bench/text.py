@@ -28,7 +28,7 @@ from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.pipeline import TextPipeline
 from embedding.text.pool_worker import Collecting
 from embedding.worker.lifetime import peak_memory
-from yeoron_bench.results import facts, keep
+from yeoron_bench.results import facts, keep, machine
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 MECAB = ("python-mecab-ko", "python-mecab-ko-dic")
@@ -215,16 +215,16 @@ def _row(one: Slice) -> str:
 
 
 def table(report: dict[str, Any]) -> str:
-    hard = report["hardware"]
     lines = [
         f"# Text preparation against plain Kiwi, {report['when'][:10]}",
         "",
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the end; "
-        + ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-        + f". Processor time of one core; plain Kiwi on each {report['every']}th document of a "
-        "slice, in turn with ours. Normalising, masking and sentences are in both.",
+        (
+            f"{machine(report, 'at the end')} Processor time of one core; plain Kiwi on each "
+            f"{report['every']}th document of a slice, in turn with ours. Normalising, masking and "
+            "sentences are in both."
+        ),
     ]
     for run in report["runs"]:
         lines += ["", f"{run['corpus']}, {run['config']['tokenizer']}:", "", _HEAD]
-        lines += [_row(Slice(**one)) for one in run["slices"]]
+        lines += [_row(Slice(**slice_)) for slice_ in run["slices"]]
     return "\n".join([*lines, ""])

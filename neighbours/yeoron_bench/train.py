@@ -35,7 +35,8 @@ from typing import Any
 
 from embedding.kernel.errors import InputError, YeoronError
 from yeoron_bench.corpora import sentences
-from yeoron_bench.results import facts, hardware, keep_and_print, need
+from yeoron_bench.markdown import table as markdown
+from yeoron_bench.results import facts, hardware, keep_and_print, machine, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
 TRAINERS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
@@ -44,6 +45,11 @@ REFERENCE = "gensim-2"
 JUDGE = "gensim-1"
 PEERS = "yeoron_bench.peers"
 WARM_LINES = 2_000
+FIGURES = (
+    *("tokens_trained", "vocabulary", "train_seconds", "words_per_second", "loss", "peak_memory"),
+    *("bytes_pushed_per_token", "bytes_pulled_per_token"),
+)
+"""What is kept of what `yeoron train --json` says."""
 _MODELS = ("sgns", "cbow", "fasttext")
 _Run = dict[str, Any]
 
@@ -119,17 +125,8 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
         _, export = call(
             "embedding.cli", "export", "vectors", store, "--format=word2vec", f"--out={vectors}"
         )
-    kept: tuple[str, ...] = (
-        "tokens_trained",
-        "vocabulary",
-        "train_seconds",
-        "words_per_second",
-        "loss",
-    )
-    kept += ("peak_memory", "bytes_pushed_per_token", "bytes_pulled_per_token")
-    figures = {name: run[name] for name in kept}
     return {
-        **figures,
+        **{name: run[name] for name in FIGURES},
         "seconds": train + export,
         "train_process_seconds": train,
         "export_process_seconds": export,
@@ -138,16 +135,22 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
 
 
 def judge(vectors: Path, gold: Sequence[Path]) -> dict[str, float]:
-    """gensim's own evaluation: ρ of pairs, share of analogies solved, and their mean."""
+    """`judged`, of word2vec's binary file."""
     from gensim.models import KeyedVectors
 
-    read = KeyedVectors.load_word2vec_format(str(vectors), binary=True)
+    return judged(KeyedVectors.load_word2vec_format(str(vectors), binary=True), gold)
+
+
+def judged(vectors: Any, gold: Sequence[Path]) -> dict[str, float]:
+    """gensim's own evaluation of its KeyedVectors: ρ of pairs, share of analogies solved, and
+    their mean; nothing without a gold file.
+    """
     scores = {}
     for file in gold:
         if file.read_text(encoding="utf-8-sig").lstrip().startswith(":"):
-            scores[file.stem] = float(read.evaluate_word_analogies(str(file))[0])
+            scores[file.stem] = float(vectors.evaluate_word_analogies(str(file))[0])
         else:
-            scores[file.stem] = float(read.evaluate_word_pairs(str(file))[1][0])
+            scores[file.stem] = float(vectors.evaluate_word_pairs(str(file))[1][0])
     return {**scores, "mean": statistics.fmean(scores.values())} if scores else {}
 
 
@@ -253,12 +256,12 @@ def bench_train(
         raise InputError(f"model {setting.model!r}: gensim has {', '.join(_MODELS)}.")
     if "gensim" in trainers or gold:
         need("gensim", "it is a side or judges by gold sets; --side nodes-1 alone does without")
-    machine = hardware()
+    before = hardware()
     with prepared(corpus, words, gold) as plain:
         warm_up(plain, setting)
         runs = compare(plain, sides, setting, repeats, gold)
     report = {
-        **facts("train", _PACKAGES, machine),
+        **facts("train", _PACKAGES, before),
         "config": asdict(setting),
         "corpus": {"file": corpus.name, "words": words},
         "repeats": repeats,
@@ -271,34 +274,30 @@ def bench_train(
 
 
 def table(report: dict[str, Any]) -> str:
-    hard, corpus, config = report["hardware"], report["corpus"], report["config"]
-    numbers = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    corpus = report["corpus"]
     judged_by = JUDGE if JUDGE in report["summary"] else REFERENCE
-    lines = [
-        f"# yeoron train against gensim, {report['when'][:10]}",
-        "",
+    columns = {
+        f"speed_to_{REFERENCE}": f"speed / {REFERENCE}",
+        f"whole_to_{REFERENCE}": f"whole / {REFERENCE}",
+        "speed_to_nodes-1": "speed / nodes-1",
+        "speed_to_core-1": "speed / core-1",
+        "quality": "quality",
+        "quality_ratio": f"quality / {judged_by}",
+    }
+    rows = [
         (
-            f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start; "
-            f"{numbers}."
-        ),
-        f"{corpus['file']}, {corpus['words'] or 'all'} words; "
-        + ", ".join(f"{name} {value}" for name, value in config.items())
-        + f"; {report['repeats']} repeats, interleaved; medians.",
-        "",
-        (
-            f"| side | words/s | whole command, s | speed / {REFERENCE} | whole / {REFERENCE} "
-            f"| speed / nodes-1 | speed / core-1 | quality | quality / {judged_by} |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|",
+            side,
+            f"{figures['words_per_second']:,.0f}",
+            f"{figures['seconds']:.1f}",
+            *(f"{figures[name]:.3f}" if name in figures else "" for name in columns),
+        )
+        for side, figures in report["summary"].items()
     ]
-    columns: tuple[str, ...] = (
-        f"speed_to_{REFERENCE}",
-        f"whole_to_{REFERENCE}",
-        "speed_to_nodes-1",
-    )
-    columns += ("speed_to_core-1", "quality", "quality_ratio")
-    for side, figures in report["summary"].items():
-        cells = [f"{figures['words_per_second']:,.0f}", f"{figures['seconds']:.1f}"]
-        cells += [f"{figures[name]:.3f}" if name in figures else "" for name in columns]
-        lines.append(f"| {side} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+    return f"""# yeoron train against gensim, {report["when"][:10]}
+
+{machine(report, "at the start")}
+{corpus["file"]}, {corpus["words"] or "all"} words; \
+{", ".join(f"{name} {value}" for name, value in report["config"].items())}; \
+{report["repeats"]} repeats, interleaved; medians.
+
+{markdown(("side", "words/s", "whole command, s", *columns.values()), rows)}"""

@@ -30,7 +30,8 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from yeoron_bench.results import facts, hardware, keep_and_print
+from yeoron_bench.markdown import table as markdown
+from yeoron_bench.results import facts, hardware, keep_and_print, machine
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
@@ -43,6 +44,16 @@ WIRE_SIDES = {
     "topk": ("float16", "topk"),
 }
 """How rows are pulled and how deltas are pushed."""
+
+
+RATES = {
+    "pull_rows_per_second": "pull",
+    "push_rows_per_second": "push",
+    "both_ways_rows_per_second": "both ways",
+    "fastest_both_ways": "fastest both ways",
+    "plain_both_ways": "plain socket, both ways",
+}
+"""Figures of a side in rows a second, as its table calls them."""
 
 
 def serve(config: ServerConfig, dim: int) -> None:
@@ -227,40 +238,26 @@ def bench_wire(
 
 
 def table(report: dict[str, Any]) -> str:
-    hard, setting = report["hardware"], report["setting"]
-    about = (
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start; one "
-        f"shard on loopback, {setting['rows']:,} rows of {setting['dim']}, {setting['rounds']} "
-        "rounds, medians. Plain: the bytes of the pulled rows, each way, over a socket between two "
-        "processes in the same rounds. Processor time is that of client and server together."
-    )
-    speeds = ("pull", "push", "both ways", "fastest both ways", "plain socket, both ways")
-    columns = ("pushes as", *(f"{speed}, rows/s" for speed in speeds), "ours / plain, time")
-    columns += ("processor µs a row", "bytes an entry pushed")
-    lines = [
-        f"# Rows a second over the wire, {report['when'][:10]}",
-        "",
-        about,
-        "",
-        f"| {' | '.join(columns)} |",
-        "|---|---|---|---|---|---|---|---|---|",
+    setting = report["setting"]
+    rows = [
+        (
+            run["side"],
+            *(f"{run[name]:,.0f}" for name in RATES),
+            f"{1 / run['ratio_to_plain']:.2f}",
+            f"{run['cpu_us_a_row']:.2f}",
+            f"{run['pushed_bytes_an_entry']:.2f}",
+        )
+        for run in report["runs"]
     ]
-    for run in report["runs"]:
-        cells = " | ".join(
-            f"{run[name]:,.0f}"
-            for name in (
-                "pull_rows_per_second",
-                "push_rows_per_second",
-                "both_ways_rows_per_second",
-                "fastest_both_ways",
-                "plain_both_ways",
-            )
-        )
-        lines.append(
-            f"| {run['side']} | {cells} | {1 / run['ratio_to_plain']:.2f} | "
-            f"{run['cpu_us_a_row']:.2f} | {run['pushed_bytes_an_entry']:.2f} |"
-        )
-    return "\n".join([*lines, ""])
+    head = ("pushes as", *(f"{rate}, rows/s" for rate in RATES.values()), "ours / plain, time")
+    return f"""# Rows a second over the wire, {report["when"][:10]}
+
+{machine(report, "at the start")} One shard on loopback, {setting["rows"]:,} rows of \
+{setting["dim"]}, {setting["rounds"]} rounds, medians. Plain: the bytes of the pulled rows, each \
+way, over a socket between two processes in the same rounds. Processor time is that of client and \
+server together.
+
+{markdown((*head, "processor µs a row", "bytes an entry pushed"), rows)}"""
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ def test_the_training_kernel_learns_a_text_and_is_judged_beside_the_cpu(bench, t
 
 
 def test_evaluations_on_a_device_agree_with_those_of_the_cpu():
-    from yeoron_bench.gpuevaluation import evaluation_rows, evaluations
+    from benchmarks.gpuevaluation import evaluation_rows, evaluations
 
     device = TorchDevice(torch.device(DEVICE))
     found = evaluations(device, words=1_000, dim=16, frequent_words=40)

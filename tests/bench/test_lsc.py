@@ -12,6 +12,7 @@ import pytest
 from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
 from yeoron_bench.changeset import Sentences
+from yeoron_bench.commands import LscSetting
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -31,38 +32,34 @@ def bench(monkeypatch):
 @pytest.fixture
 def contexts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from yeoron_bench import lsccontexts
+    from yeoron_bench import lscours
 
-    return lsccontexts
+    return lscours
 
 
 def test_a_mention_says_the_words_around_it_within_its_sentence(contexts) -> None:
     told = np.eye(5, dtype=np.float32)
     side = Sentences(np.array([0, 1, 2, 3, 1, 4, 1], np.int32), np.array([0, 4, 6, 7]))
-    how = contexts.Weighing(window=1)
     known, word = np.arange(5, dtype=np.int32), np.array([1])
-    found = contexts.context_means(side, word, known, told, how)
+    found = contexts.context_means(side, word, known, told, 1)
     # The third sentence has no other word, so its mention says nothing.
     assert found[0] == pytest.approx((unit_rows(told[[0]] + told[[2]])[0] + told[4]) / 2)
-    wide = contexts.Weighing(window=2, nearer=True)
     first = Sentences(side.tokens[:4], side.offsets[:2])
-    nearer = contexts.context_means(first, word, known, told, wide)
+    nearer = contexts.context_means(first, word, known, told, 2)
     assert nearer[0] == pytest.approx(np.array([2, 0, 2, 1, 0]) / 3)
     unknown = np.array([0, 1, -1, 3, 4], np.int32)
-    less = contexts.context_means(first, word, unknown, told, how)
+    less = contexts.context_means(first, word, unknown, told, 1)
     assert less[0] == pytest.approx(told[0])
-    assert np.isnan(contexts.context_means(first, np.array([4]), known, told, how)).all()
+    assert np.isnan(contexts.context_means(first, np.array([4]), known, told, 1)).all()
 
 
 def test_frequent_words_count_less_and_the_mean_is_taken_off(contexts) -> None:
     vectors = np.random.default_rng(1).normal(size=(50, 8)).astype(np.float32) + 1
     counts = np.r_[5_000, np.full(49, 10)]
-    weighed = contexts.weighted(vectors, counts, contexts.Weighing(frequent=1e-2))
+    weighed = contexts.weighted(vectors, counts)
     lengths = np.linalg.norm(weighed, axis=1)
     assert lengths[0] < 0.1 * np.median(lengths)
     assert np.abs((weighed * counts[:, None]).sum(axis=0)).max() < 1e-2
-    fewer = contexts.weighted(vectors, counts, contexts.Weighing(frequent=1e-2, removed=2))
-    assert np.linalg.matrix_rank(fewer, tol=1e-3) == 6
 
 
 def test_names_in_the_training_are_distinct_and_unchanged_by_the_text_pipeline(bench) -> None:
@@ -78,7 +75,7 @@ def test_names_in_the_training_are_distinct_and_unchanged_by_the_text_pipeline(b
 
 def test_every_estimator_is_judged_on_a_generated_set(bench, tmp_path: Path, capsys) -> None:
     folder = changesets.write(tmp_path / "generated")
-    setting = bench.LscSetting(folder, seeds=1, dim=16, rehearsal=5)
+    setting = LscSetting(folder, seeds=1, dim=16, rehearsal=5)
     bench.bench_lsc(setting, as_json=True, results=tmp_path / "results")
     found = json.loads(capsys.readouterr().out)
     (written,) = (tmp_path / "results").glob("lsc-*-generated.json")
@@ -103,6 +100,6 @@ def test_a_set_that_cannot_be_read_ends_with_a_sentence_and_no_result(
     folder = changesets.write(tmp_path / "set", sentences=90)
     (folder / "truth" / "graded.txt").unlink()
     with pytest.raises(InputError, match=r"graded\.txt: there is no such file\."):
-        bench.bench_lsc(bench.LscSetting(folder), as_json=False, results=tmp_path / "results")
+        bench.bench_lsc(LscSetting(folder), as_json=False, results=tmp_path / "results")
     assert capsys.readouterr().out == ""
     assert not (tmp_path / "results").exists()

@@ -1,4 +1,4 @@
-"""What `yeoron bench` and `python -m benchmarks` offer, and where a measurement went."""
+"""What `yeoron bench` and `python -m benchmarks` offer."""
 
 from __future__ import annotations
 
@@ -7,24 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from benchmarks.__main__ import found, main
-from embedding.cli import app
-from embedding.kernel.errors import ConfigError
-from yeoron_bench.commands import PROJECT
 from yeoron_bench.results import FIELDS, as_tables, command, keep
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.mark.parametrize("name", sorted(PROJECT))
-def test_a_measurement_of_the_project_says_where_it_is_run(name: str) -> None:
-    failed = CliRunner().invoke(app, ["bench", name]).exception
-    assert isinstance(failed, ConfigError)
-    assert str(failed).count("\n") == 0
-    assert f"`python -m benchmarks {PROJECT[name]}`" in str(failed)
-    assert PROJECT[name] in found()
 
 
 def test_measurements_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
