@@ -21,7 +21,6 @@ class AirflowApi:
         self._token_at = 0.0
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def get(self, path: str, **query: Any) -> Any:
@@ -55,11 +54,9 @@ class AirflowApi:
     def runs(self, dag: str) -> list[dict[str, Any]]:
         """Every run of a DAG, oldest first."""
         answer = self.get(f"/dags/{dag}/dagRuns", limit=100, order_by="run_after")
-        runs: list[dict[str, Any]] = answer["dag_runs"]
-        return runs
+        return list(answer["dag_runs"])
 
     def failed_tasks(self, dag: str, run_id: str) -> list[str]:
-        """Names of the failed tasks of a run."""
         answer = self.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances", limit=100)
         return [t["task_id"] for t in answer["task_instances"] if t["state"] == "failed"]
 

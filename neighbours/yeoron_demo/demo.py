@@ -16,21 +16,22 @@ from embedding.platform.operate import all_services, bring_down, bring_up
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import Settings, platform_login
 from embedding.snapshots.store import SnapshotStore
-from yeoron_demo import findings
+from embedding.sources.config import load_sources
 from yeoron_demo.airflow_api import AirflowApi
-from yeoron_demo.demo_settings import DemoPlan, plan_demo, write_demo_settings
+from yeoron_demo.demo_settings import DemoPlan, plan_demo, simweb_service, write_demo_settings
 from yeoron_demo.pace import Pacer
 from yeoron_demo.planted import called, incomplete, planted, verdict
 from yeoron_demo.summary import (
     PLANTED_PART,
     Check,
     evaluations,
+    of_report,
+    of_sources,
     print_summary,
     reports,
     write_summary,
 )
 from yeoron_demo.watch import EVALUATE, STREAM, TREND, Watch, watch_until_done
-from yeoron_demo.webservice import simweb_service
 
 READY_SECONDS = 1_800.0
 """Longest wait for the services, and for the nodes: a busy machine takes minutes to start Airflow
@@ -169,9 +170,9 @@ def _summarise(
         )
         report = found.get(ref.id)
         if report is not None:
-            trends.append(findings.of_report(report))
+            trends.append(of_report(report))
     checks = _checks(settings, plan, watch, airflow, supervisor, len(metrics), trends)
-    contrasts = findings.of_sources(store, settings.trends) if snapshots else []
+    contrasts = of_sources(store, settings.trends) if snapshots else []
     lacks = incomplete(store)
     where = f"see {settings.trends_url} and {settings.paths.logs}/server.log"
     checks.append(
@@ -223,7 +224,7 @@ def _checks(
     skipped = _without_browser(status)
     silent = [
         s.name
-        for s in _sources(settings)
+        for s in load_sources(settings.paths.sources)
         if s.name not in skipped and not status["sources"].get(s.name, {}).get("documents")
     ]
     services = {s.name for s in all_services(settings)}
@@ -249,12 +250,6 @@ def _checks(
         ),
         Check("Dask dashboard", dask == 200, f"HTTP {dask}"),
     ]
-
-
-def _sources(settings: Settings) -> Any:
-    from embedding.sources.config import load_sources
-
-    return load_sources(settings.paths.sources)
 
 
 def _without_browser(status: dict[str, Any]) -> set[str]:

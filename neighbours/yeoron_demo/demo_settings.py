@@ -1,9 +1,13 @@
-"""The demo's settings: a home of its own, the platform's ports, the simulated web as sources."""
+"""The demo's settings: a home of its own, the platform's ports, the simulated web (its sources, and
+the service).
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +16,9 @@ from embedding.kernel.config import toml_of
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Window, WindowUnit
 from embedding.platform.ports import variable
+from embedding.platform.services import Service
 from embedding.settings import PREFIX, SETTINGS_VARIABLE, Settings, load_settings
 from yeoron_simweb.config import SimwebConfig
-from yeoron_simweb.corpus import PlaybackCorpus
 from yeoron_simweb.resolve import resolve_corpus
 from yeoron_simweb.sources import sources_toml
 
@@ -45,11 +49,12 @@ def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
     Months are taken from the corpus's end backwards while they hold at most `MOST_DOCUMENTS`
     documents together and are at most `MOST_WINDOWS`; at least two are needed to compare.
     """
-    found = resolve_corpus(SimwebConfig(corpus=corpus))
-    months = _months(found)
+    played = resolve_corpus(SimwebConfig(corpus=corpus))
+    counts = Counter(Window.holding(each.when, WindowUnit.MONTH) for each in played.documents)
+    months = sorted(counts.items(), key=lambda item: item[0].start)
     if len(months) < 2:
         raise InputError(
-            f"corpus {found.name}: documents of {len(months)} month(s); at least two months are "
+            f"corpus {played.name}: documents of {len(months)} month(s); at least two months are "
             "needed to see a change."
         )
     chosen: list[tuple[Window, int]] = []
@@ -69,20 +74,12 @@ def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
         *("--max-backlog", "100", "--crawl-delay", "0"),
     )
     documents = sum(n for _, n in chosen)
-    return DemoPlan(found.name, windows, documents, arguments)
+    return DemoPlan(played.name, windows, documents, arguments)
 
 
 def _given(corpus: Path) -> str:
     """The corpus as another process in another folder finds it; `generated` is a name."""
     return str(corpus.resolve()) if corpus.exists() else str(corpus)
-
-
-def _months(corpus: PlaybackCorpus) -> list[tuple[Window, int]]:
-    counts: dict[Window, int] = {}
-    for document in corpus.documents:
-        window = Window.holding(document.when, WindowUnit.MONTH)
-        counts[window] = counts.get(window, 0) + 1
-    return sorted(counts.items(), key=lambda item: item[0].start)
 
 
 def write_demo_settings(settings: Settings, home: Path) -> Settings:
@@ -138,3 +135,16 @@ def gold_files() -> list[str]:
         if any(path.is_file() for path in found):
             return [str(path.resolve()) for path in found if path.is_file()]
     return []
+
+
+def simweb_service(settings: Settings, *arguments: str) -> Service:
+    """`yeoron simweb` with these options, on the port `ports.simweb`."""
+    port = settings.ports.simweb
+    return Service(
+        name="simweb",
+        command=(
+            *(sys.executable, "-m", "embedding.cli"),
+            *("simweb", "--port", str(port), *arguments),
+        ),
+        ready=f"http://127.0.0.1:{port}/clock.json",
+    )

@@ -44,7 +44,7 @@ def planted() -> frozenset[Called]:
 def called(
     trends: Iterable[Mapping[str, Any]], contrasts: Iterable[Mapping[str, Any]]
 ) -> frozenset[Called]:
-    """What a demo's windows and its sources show (`findings.of_report`, `findings.of_sources`)."""
+    """What a demo's windows and its sources show (`summary.of_report`, `summary.of_sources`)."""
     windows = [
         Called(row["window"], one["word"], ROLES[kind])
         for row in trends

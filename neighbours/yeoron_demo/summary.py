@@ -1,4 +1,6 @@
-"""What a demo run did, part by part, and whether each part really ran."""
+"""What a demo run did, part by part, whether each part really ran, and what its windows show: only
+what can hardly be chance.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ from rich.console import Console
 from rich.table import Table
 
 from embedding.kernel.durable import replaced
+from embedding.kernel.errors import InputError
 from embedding.settings import Settings
-from embedding.trends.rows import TrendReport
+from embedding.trends.config import TrendsConfig
+from embedding.trends.contrast import disagreement
+from embedding.trends.findings import sureness
+from embedding.trends.material import Snapshots
+from embedding.trends.plain import to_plain
+from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.trends.storage import load, saved
 from embedding.trends.table import story_lines
-from yeoron_demo.findings import listed
 
 WORDS_LISTED = 10
 PLANTED_PART = "planted"
@@ -59,6 +66,40 @@ def reports(settings: Settings) -> dict[str, TrendReport]:
     """The trend report of each snapshot, by snapshot id."""
     folder = settings.paths.trends
     return {name: load(folder, name) for name in saved(folder)}
+
+
+def of_report(report: TrendReport) -> dict[str, Any]:
+    """Stories and surely changed words of a window with their q, surest first; how many words were
+    looked at.
+    """
+    return {
+        "stories": to_plain(report.significant_stories()),
+        "window": report.snapshot.label,
+        "snapshot": report.snapshot.id,
+        "compared": {kind: report.compared(kind) for kind in RANKINGS},
+        **{
+            kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)]
+            for kind in RANKINGS
+        },
+    }
+
+
+def of_sources(store: Snapshots, config: TrendsConfig) -> list[dict[str, Any]]:
+    """Words that a source of the last window surely uses otherwise than all others together."""
+    try:
+        found = disagreement(store, config)
+    except InputError:
+        return []
+    return [{"word": one.use.word, "q": one.use.q, "source": one.source} for one in found.uses]
+
+
+def listed(rows: list[dict[str, Any]], most: int) -> str:
+    """Words with how sure they are; of more than `most` the number of the others."""
+    if not rows:
+        return "–"
+    shown = [f"{row['word']} ({sureness(row['q'])})" for row in rows[:most]]
+    rest = len(rows) - len(shown)
+    return ", ".join(shown) + (f", {rest:,} more" if rest else "")
 
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:

@@ -48,11 +48,9 @@ class Watch:
     """DAG → since when (monotonic seconds) its runs are over while a snapshot lacks one."""
 
     def run_id(self, window: Window) -> str:
-        """The run of `opinion_stream` for a window."""
         return f"demo__{window.label}"
 
     def states(self, dag: str) -> list[str]:
-        """States of a DAG's runs."""
         return [str(run["state"]) for run in self.runs.get(dag, [])]
 
     def learnt(self) -> list[str]:

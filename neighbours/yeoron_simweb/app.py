@@ -28,7 +28,6 @@ class RequestCounter:
         self._world = world
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count and pass on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

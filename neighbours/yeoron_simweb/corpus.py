@@ -6,11 +6,10 @@ import json
 import logging
 import lzma
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from embedding.kernel.errors import InputError
 from yeoron_simweb.config import PARTS, SimwebConfig
@@ -18,7 +17,7 @@ from yeoron_simweb.config import PARTS, SimwebConfig
 log = logging.getLogger(__name__)
 
 ACCEPTED = 'a JSON object with "date" (YYYY-MM-DD…) and "content" or "text", "title" optional'
-_KEPT_FAULTS = 10
+_NAMED_FAULTS = 10
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -40,28 +39,13 @@ class CorpusDocument:
     author: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusFault:
-    """A line that was left out: where, and why (never its text)."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}; {ACCEPTED} is accepted. The line is left out."
-
-
 @dataclass(frozen=True)
 class PlaybackCorpus:
-    """Documents to play and what was wrong with the rest.
-
-    `faults` holds the first of the `malformed` lines; `name` says where the corpus is from.
-    """
+    """Documents to play, and how many lines were left out; `name` says where they are from."""
 
     name: str
     documents: tuple[CorpusDocument, ...]
     malformed: int = 0
-    faults: tuple[CorpusFault, ...] = ()
     truth: dict[str, object] = field(default_factory=dict)
 
 
@@ -90,7 +74,6 @@ def parse_document(record: object) -> CorpusDocument:
 def parse_lines(lines: Iterable[bytes], name: str, config: SimwebConfig) -> PlaybackCorpus:
     """Documents of a stream of JSON lines; a malformed line is counted and logged by its place."""
     documents: list[CorpusDocument] = []
-    faults: list[CorpusFault] = []
     malformed = 0
     seen: list[datetime] = []
     for number, line in enumerate(lines, 1):
@@ -100,25 +83,26 @@ def parse_lines(lines: Iterable[bytes], name: str, config: SimwebConfig) -> Play
             document = parse_document(_decode(line))
         except InputError as error:
             malformed += 1
-            if len(faults) < _KEPT_FAULTS:
-                faults.append(CorpusFault(f"{name}:{number}", str(error)))
-                log.warning("%s", faults[-1])
+            if malformed <= _NAMED_FAULTS:
+                sentence = "%s:%d: %s; %s is accepted. The line is left out."
+                log.warning(sentence, name, number, error, ACCEPTED)
             continue
         seen = [min([*seen, document.when]), max([*seen, document.when])]
         if _within(document.when, config):
             documents.append(document)
-    if malformed > len(faults):
-        log.warning("%s: %d more malformed lines were left out.", name, malformed - len(faults))
+    if malformed > _NAMED_FAULTS:
+        more = malformed - _NAMED_FAULTS
+        log.warning("%s: %d more malformed lines were left out.", name, more)
     if not documents:
         raise InputError(_nothing(name, seen, malformed, config))
     documents.sort(key=lambda d: d.when)
-    return PlaybackCorpus(name, tuple(documents), malformed, tuple(faults))
+    return PlaybackCorpus(name, tuple(documents), malformed)
 
 
 def read_corpus(path: Path, config: SimwebConfig) -> PlaybackCorpus:
     """Read a .jsonl or .jsonl.xz file; raises InputError where it is missing or unreadable."""
     try:
-        with _open(path) as stream:
+        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as stream:
             return parse_lines(stream, str(path), config)
     except FileNotFoundError as error:
         raise InputError(
@@ -157,10 +141,6 @@ def write_corpus(corpus: PlaybackCorpus, path: Path) -> int:
             f"{path}: the corpus cannot be written: {error.strerror or error}."
         ) from error
     return len(corpus.documents)
-
-
-def _open(path: Path) -> IO[bytes]:
-    return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
 
 
 def _decode(line: bytes) -> object:
@@ -213,9 +193,5 @@ def _nothing(name: str, seen: list[datetime], malformed: int, config: SimwebConf
 
 def from_records(records: Iterable[Mapping[str, object]], config: SimwebConfig) -> PlaybackCorpus:
     """A corpus from Python mappings with the keys of a corpus line."""
-    return parse_lines(_lines(records), "given documents", config)
-
-
-def _lines(records: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
-    for record in records:
-        yield json.dumps(record, ensure_ascii=True).encode()
+    lines = (json.dumps(record, ensure_ascii=True).encode() for record in records)
+    return parse_lines(lines, "given documents", config)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import zlib
 from collections.abc import AsyncIterator, Callable
 
@@ -14,20 +15,99 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from yeoron_simweb import fault_pages as pages
 from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.markup import MarkupPage, paragraphs
 from yeoron_simweb.news import base_address
 from yeoron_simweb.world import World
 
 _CHUNK = 64 * 1024
 _RETRY_AFTER = 1.0
+_LATER = {"Retry-After": f"{_RETRY_AFTER:.0f}"}
 _DRIP = 0.1
 _HTML = "text/html; charset=utf-8"
-_REDIRECTS = {
-    "redirect-private": "http://10.255.255.1/private",
-    "redirect-metadata": "http://169.254.169.254/latest/meta-data/",
-    "redirect-file": "file:///etc/hostname",
-}
+_PACKED = {"Content-Encoding": "gzip", "Content-Type": _HTML}
+
+# Fixed text: a faulty page must not depend on the corpus.
+TEXT = (
+    "시민들은 새로 문을 연 도서관을 찾아 책을 읽고 이야기를 나누었다.\n"
+    "도서관은 저녁 늦게까지 열려 있고 주말에는 아이들을 위한 공연도 열린다.\n"
+    "담당자는 더 많은 주민이 편하게 이용할 수 있도록 자리를 늘리겠다고 밝혔다."
+)
+
+MANY = (
+    "/fault/many/1",
+    "/fault/many/1?utm_source=feed&utm_medium=rss",
+    "/fault/many/1?fbclid=abc123",
+    "/fault/many/1/amp",
+    "/fault/many/1/",
+    "/fault/many/1#comments",
+    "/fault//many/1",
+    "/fault/many/1?ref=front&page=1",
+)
+"""Addresses of one and the same article; the first is the canonical one."""
+
+
+def sound_article(title: str, url: str) -> str:
+    """HTML of a sound article whose canonical address is `url`."""
+    head = (
+        f'<link rel="canonical" href="{url}">\n'
+        f'<meta property="og:title" content="{title}">\n'
+        '<meta property="article:published_time" content="2021-03-04T05:06:07+00:00">\n'
+    )
+    body = (
+        f"<main><article><h1>{title}</h1>\n"
+        f'<div class="article-body">{paragraphs(TEXT)}</div></article></main>\n'
+    )
+    return MarkupPage(title, body, head).html()
+
+
+def links_page(title: str, paths: list[str]) -> Response:
+    """A list of links."""
+    shown = [path.replace("&", "&amp;") for path in paths]
+    rows = "\n".join(f'<li class="headline"><a href="{p}">{p}</a></li>' for p in shown)
+    body = f'<main><h1>{title}</h1>\n<ul class="headlines">\n{rows}\n</ul></main>\n'
+    return HTMLResponse(MarkupPage(title, body).html())
+
+
+def broken_gzip(url: str) -> Response:
+    """Content-Encoding: gzip with a body that does not unpack."""
+    packed = bytearray(gzip.compress(sound_article("고장 난 압축", url).encode()))
+    middle = len(packed) // 2
+    packed[12:middle] = bytes(middle - 12)
+    return Response(bytes(packed), headers=_PACKED)
+
+
+def cut_off(url: str) -> Response:
+    """Content-Encoding: gzip with a body that ends early."""
+    packed = gzip.compress(sound_article("끊긴 기사", url).encode())
+    return Response(packed[: len(packed) // 2], headers=_PACKED)
+
+
+def broken_html() -> Response:
+    """Unclosed and crossed elements, stray bytes, NUL, a head that never ends."""
+    lines = "<p>".join(TEXT.split("\n"))
+    html = (
+        "<html><head><title>깨진 쪽<meta charset=utf-8><body><div><table><tr><p><b><i>"
+        f"<article class=><h1>깨진 쪽</h2><p>{lines}</b></i></td></article></div></body>"
+        "<script>if (1 < 2) { document.write('</p') <!-- \x00"
+    )
+    return Response(html.encode() + b"\xff\xfe\xc0<p", media_type="text/html")
+
+
+def wrong_charset(url: str) -> Response:
+    """EUC-KR bytes that header and meta element call UTF-8."""
+    body = sound_article("잘못 적힌 문자 집합", url).encode("euc-kr", "xmlcharrefreplace")
+    return Response(body, media_type=_HTML)
+
+
+def broken_feed(base: str) -> Response:
+    """RSS that ends in the middle of its second entry."""
+    xml = (
+        '<?xml version="1.0" encoding="utf-8"?><rss version="2.0"><channel><title>깨진 소식'
+        f"</title><item><title>첫 소식</title><link>{base}{MANY[0]}</link></item>"
+        "<item><title>둘째 & 소식</title><link>"
+    )
+    return Response(xml.encode(), media_type="application/rss+xml; charset=utf-8")
 
 
 class HangingResponse(Response):
@@ -38,7 +118,6 @@ class HangingResponse(Response):
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wait, then answer."""
         try:
             async with asyncio.timeout(self._seconds):
                 while (await receive())["type"] != "http.disconnect":
@@ -83,8 +162,7 @@ def gzip_bomb(config: SimwebConfig) -> Response:
             await asyncio.sleep(0)
         yield packer.flush()
 
-    headers = {"Content-Encoding": "gzip", "Content-Type": _HTML}
-    return StreamingResponse(body(), headers=headers)
+    return StreamingResponse(body(), headers=_PACKED)
 
 
 class Refusals:
@@ -98,15 +176,14 @@ class Refusals:
         self._since: dict[str, float] = {}
 
     def answer(self, request: Request) -> Response:
-        """The answer to one request."""
         key = request.query_params.get("key", "")
         now = self._world.wall()
         since = self._since.setdefault(key, now)
         if now - since >= _RETRY_AFTER:
-            return HTMLResponse(pages.sound_article("다시 찾은 도서관", _url(request)))
+            return HTMLResponse(sound_article("다시 찾은 도서관", _url(request)))
         if now > since:
             self._world.early_retries += 1
-        return pages.refused(429, _RETRY_AFTER)
+        return Response("", 429, headers=_LATER)
 
 
 def fault_kinds(world: World) -> dict[str, Callable[[Request], Response]]:
@@ -115,26 +192,28 @@ def fault_kinds(world: World) -> dict[str, Callable[[Request], Response]]:
 
     def loop(request: Request) -> Response:
         turn = "a" if request.query_params.get("turn") == "b" else "b"
-        return pages.redirect(f"/fault/redirect-loop?turn={turn}")
+        return _redirect(f"/fault/redirect-loop?turn={turn}")
 
     return {
         "500": lambda _: Response("내부 오류", 500, media_type="text/plain; charset=utf-8"),
-        "503": lambda _: pages.refused(503, _RETRY_AFTER),
+        "503": lambda _: Response("", 503, headers=_LATER),
         "404": lambda _: Response("", 404),
         "429": Refusals(world).answer,
         "hang": lambda _: HangingResponse(config.hang_seconds),
         "slow": lambda _: slow(config),
         "redirect-loop": loop,
-        **{kind: _redirecting(location) for kind, location in _REDIRECTS.items()},
+        "redirect-private": lambda _: _redirect("http://10.255.255.1/private"),
+        "redirect-metadata": lambda _: _redirect("http://169.254.169.254/latest/meta-data/"),
+        "redirect-file": lambda _: _redirect("file:///etc/hostname"),
         "big": lambda _: big(config),
         "gzip-bomb": lambda _: gzip_bomb(config),
-        "broken-gzip": lambda request: pages.broken_gzip(_url(request)),
-        "cut-off": lambda request: pages.cut_off(_url(request)),
-        "broken-html": lambda _: pages.broken_html(),
-        "wrong-charset": lambda request: pages.wrong_charset(_url(request)),
-        "empty": lambda _: pages.empty(),
-        "binary": lambda _: pages.binary(),
-        "broken-feed": lambda request: pages.broken_feed(base_address(request)),
+        "broken-gzip": lambda request: broken_gzip(_url(request)),
+        "cut-off": lambda request: cut_off(_url(request)),
+        "broken-html": lambda _: broken_html(),
+        "wrong-charset": lambda request: wrong_charset(_url(request)),
+        "empty": lambda _: Response(b"", media_type=_HTML),
+        "binary": lambda _: Response(bytes(range(256)) * 64, media_type=_HTML),
+        "broken-feed": lambda request: broken_feed(base_address(request)),
     }
 
 
@@ -146,19 +225,19 @@ def fault_router(world: World) -> APIRouter:
     @router.get("/fault")
     @router.get("/fault/")
     async def overview() -> Response:
-        return pages.links_page("고장", [*(f"/fault/{kind}" for kind in kinds), pages.MANY[0]])
+        return links_page("고장", [*(f"/fault/{kind}" for kind in kinds), MANY[0]])
 
     @router.get("/fault/many")
     async def many() -> Response:
-        return pages.links_page("한 기사, 여러 주소", list(pages.MANY))
+        return links_page("한 기사, 여러 주소", list(MANY))
 
     @router.get("/fault/many/1")
     @router.get("/fault/many/1/")
     @router.get("/fault/many/1/amp")
     @router.get("/fault//many/1")
     async def one_of_many(request: Request) -> Response:
-        url = base_address(request) + pages.MANY[0]
-        return HTMLResponse(pages.sound_article("여러 주소의 기사", url))
+        url = base_address(request) + MANY[0]
+        return HTMLResponse(sound_article("여러 주소의 기사", url))
 
     @router.get("/fault/{kind}")
     async def fault(request: Request, kind: str) -> Response:
@@ -170,8 +249,8 @@ def fault_router(world: World) -> APIRouter:
     return router
 
 
-def _redirecting(location: str) -> Callable[[Request], Response]:
-    return lambda _: pages.redirect(location)
+def _redirect(location: str) -> Response:
+    return Response("", 302, headers={"Location": location})
 
 
 def _url(request: Request) -> str:

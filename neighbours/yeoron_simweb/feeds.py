@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from email.utils import format_datetime
 from xml.sax.saxutils import escape
 
-from yeoron_simweb.library import LibraryItem
+from yeoron_simweb.library import LibraryItem, shortened
 from yeoron_simweb.markup import PAPER, SECTION_NAMES
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -19,11 +19,6 @@ def _xml(text: str) -> str:
     return escape(_FORBIDDEN.sub("", text), {'"': "&quot;"})
 
 
-def _summary(item: LibraryItem) -> str:
-    line = " ".join(item.text.split())
-    return line if len(line) <= _SUMMARY else line[: _SUMMARY - 1] + "…"
-
-
 def rss(items: Sequence[LibraryItem], base: str, path: str, charset: str = "utf-8") -> str:
     """RSS 2.0 with full titles and a summary; newest first as given."""
     entries = "".join(
@@ -31,7 +26,7 @@ def rss(items: Sequence[LibraryItem], base: str, path: str, charset: str = "utf-
         f'<guid isPermaLink="true">{base}/news/a/{item.id}</guid>'
         f"<pubDate>{format_datetime(item.moment)}</pubDate>"
         f"<category>{SECTION_NAMES[item.part]}</category>"
-        f"<description>{_xml(_summary(item))}</description></item>\n"
+        f"<description>{_xml(shortened(item.text, _SUMMARY))}</description></item>\n"
         for item in items
     )
     built = f"<lastBuildDate>{format_datetime(items[0].moment)}</lastBuildDate>" if items else ""
@@ -52,7 +47,7 @@ def atom(items: Sequence[LibraryItem], base: str, path: str, charset: str = "utf
         f'<link rel="alternate" href="{base}/news/a/{item.id}"/>'
         f"<published>{item.iso}</published><updated>{item.iso}</updated>"
         f"<author><name>{_xml(item.author)}</name></author>"
-        f'<summary type="text">{_xml(_summary(item))}</summary></entry>\n'
+        f'<summary type="text">{_xml(shortened(item.text, _SUMMARY))}</summary></entry>\n'
         for item in items
     )
     updated = items[0].iso if items else "1970-01-01T00:00:00+00:00"
@@ -75,12 +70,7 @@ def news_sitemap(items: Sequence[LibraryItem], base: str, charset: str = "utf-8"
         f"<news:title>{_xml(item.title)}</news:title></news:news></url>\n"
         for item in items
     )
-    return (
-        f'<?xml version="1.0" encoding="{charset}"?>\n'
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" '
-        'xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">\n'
-        f"{entries}</urlset>\n"
-    )
+    return _urlset(entries, "news", "sitemap-news/0.9", charset)
 
 
 def picture_sitemap(items: Sequence[LibraryItem], base: str, charset: str = "utf-8") -> str:
@@ -91,11 +81,14 @@ def picture_sitemap(items: Sequence[LibraryItem], base: str, charset: str = "utf
         f"<image:title>{_xml(item.title)}</image:title></image:image></url>\n"
         for item in items
     )
+    return _urlset(entries, "image", "sitemap-image/1.1", charset)
+
+
+def _urlset(entries: str, prefix: str, schema: str, charset: str) -> str:
     return (
         f'<?xml version="1.0" encoding="{charset}"?>\n'
         '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" '
-        'xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">\n'
-        f"{entries}</urlset>\n"
+        f'xmlns:{prefix}="http://www.google.com/schemas/{schema}">\n{entries}</urlset>\n'
     )
 
 

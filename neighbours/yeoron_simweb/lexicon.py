@@ -27,7 +27,6 @@ class WeightedChoice(Generic[T]):
         self._sums = list(accumulate(zipf if weights is None else weights))
 
     def draw(self, rng: Random) -> T:
-        """One value, by weight."""
         at = bisect(self._sums, rng.random() * self._sums[-1])
         return self.values[min(at, len(self.values) - 1)]
 

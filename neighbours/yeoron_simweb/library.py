@@ -40,7 +40,6 @@ class LibraryItem:
 
     @property
     def iso(self) -> str:
-        """Event time in ISO 8601."""
         return self.moment.isoformat()
 
 
@@ -69,7 +68,7 @@ class Library:
                 rank=len(items),
                 number=len(parts[part]),
                 event=event,
-                title=document.title or _headline(document.text),
+                title=document.title or shortened(document.text.partition("\n")[0], 30),
                 text=document.text,
                 category=document.category,
                 author=document.author or handle(digest),
@@ -116,12 +115,13 @@ def spread(documents: Sequence[CorpusDocument]) -> list[tuple[float, CorpusDocum
     return strict
 
 
+def shortened(text: str, most: int) -> str:
+    """A text in one line of `most` characters at most."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
 def handle(digest: bytes) -> str:
     """A made-up name of an author."""
     adjective = _ADJECTIVES[digest[14] % len(_ADJECTIVES)]
     return f"{adjective}{_ANIMALS[digest[15] % len(_ANIMALS)]}{digest[13] % 90 + 10}"
-
-
-def _headline(text: str) -> str:
-    line = " ".join(text.split("\n", 1)[0].split())
-    return line if len(line) <= 30 else line[:29].rstrip() + "…"

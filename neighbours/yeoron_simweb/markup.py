@@ -29,7 +29,6 @@ class MarkupPage:
     charset: str = "utf-8"
 
     def html(self) -> str:
-        """The whole document."""
         return (
             f'<!DOCTYPE html>\n<html lang="ko">\n<head>\n<meta charset="{self.charset}">\n'
             f"<title>{escape(self.title)}</title>\n"

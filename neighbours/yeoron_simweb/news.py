@@ -1,9 +1,13 @@
-"""The news site: front page, lists, feeds, sitemaps, articles (plain HTTP, conditional GET)."""
+"""The news site: front page, lists, feeds, sitemaps, articles (plain HTTP, conditional GET by
+RFC 9110, section 13).
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
 from heapq import merge
 from itertools import islice
 
@@ -13,7 +17,6 @@ from starlette.responses import Response
 
 from yeoron_simweb import feeds, habits, markup
 from yeoron_simweb.charset import encode_euckr
-from yeoron_simweb.conditional import not_modified, unchanged, validators
 from yeoron_simweb.config import NEWS_SECTIONS
 from yeoron_simweb.library import LibraryItem
 from yeoron_simweb.world import World
@@ -25,6 +28,31 @@ _EUCKR = "euckr"
 def base_address(request: Request) -> str:
     """Scheme and authority that the client used, without a slash at the end."""
     return str(request.base_url).rstrip("/")
+
+
+def http_date(moment: float) -> str:
+    """Unix seconds as an HTTP date."""
+    return format_datetime(datetime.fromtimestamp(int(moment), UTC), usegmt=True)
+
+
+def unchanged(request: Request, etag: str, modified: float) -> bool:
+    """Whether the client's copy is current; If-None-Match goes before If-Modified-Since."""
+    match = request.headers.get("if-none-match")
+    if match is not None:
+        tags = {tag.strip().removeprefix("W/") for tag in match.split(",")}
+        return "*" in tags or etag in tags
+    since = request.headers.get("if-modified-since")
+    if since is None:
+        return False
+    try:
+        return int(modified) <= parsedate_to_datetime(since).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def validators(etag: str, modified: float) -> dict[str, str]:
+    """The headers ETag and Last-Modified."""
+    return {"ETag": etag, "Last-Modified": http_date(modified), "Cache-Control": "no-cache"}
 
 
 class NewsSite:
@@ -65,7 +93,7 @@ class NewsSite:
         last = [items[-1] for items in visible if items]
         modified = max((self._world.modified(item) for item in last), default=0.0)
         if unchanged(request, etag, modified):
-            return not_modified(etag, modified)
+            return Response(status_code=304, headers=validators(etag, modified))
         charset = charset_of(section)
         body = render(self.newest(visible, 0, count), base, path, charset)
         return encoded(body, media, charset, validators(etag, modified))
@@ -99,7 +127,7 @@ class NewsSite:
         self._world.fetched(item)
         etag, modified = f'"{item.id}"', self._world.modified(item)
         if unchanged(request, etag, modified):
-            return not_modified(etag, modified)
+            return Response(status_code=304, headers=validators(etag, modified))
         siblings = self._world.library.parts[item.part][max(item.number - 3, 0) : item.number]
         charset = named = charset_of(item.part)
         if item.part == _EUCKR and "false-charset" in self._habits:

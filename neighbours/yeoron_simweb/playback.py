@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -68,7 +68,6 @@ class Timeline:
 
     @property
     def start(self) -> float:
-        """First event time."""
         return self.knots[0][0]
 
     @property
@@ -90,11 +89,9 @@ class Timeline:
         (e0, p0), (e1, p1) = self.knots[at - 1], self.knots[at]
         return e0 if p1 <= p0 else e0 + (e1 - e0) * max((play - p0) / (p1 - p0), 0.0)
 
-    def between(self, low: float, high: float) -> Iterator[Knot]:
+    def between(self, low: float, high: float) -> list[Knot]:
         """Knots (event, play) with low < play < high."""
-        for knot in self.knots:
-            if low < knot[1] < high:
-                yield knot
+        return [knot for knot in self.knots if low < knot[1] < high]
 
 
 class PlaybackClock:

@@ -8,11 +8,37 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from yeoron_simweb.backlog import PastArticles
 from yeoron_simweb.config import PARTS, SimwebConfig
 from yeoron_simweb.corpus import PlaybackCorpus
 from yeoron_simweb.library import Library, LibraryItem
 from yeoron_simweb.playback import PlaybackClock, Timeline
+
+
+class PastArticles:
+    """Counts published, unfetched documents of the parts that somebody reads.
+
+    A part counts from the first request to it on: who began to read is waited for, however slow.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[str]] = {part: set() for part in PARTS}
+        self._read: set[str] = set()
+        self.fetches: Counter[str] = Counter()
+        """Fetches by document id."""
+
+    def read(self, part: str) -> None:
+        self._read.add(part)
+
+    def publish(self, part: str, key: str) -> None:
+        if not self.fetches[key]:
+            self._waiting[part].add(key)
+
+    def fetch(self, part: str, key: str) -> None:
+        self.fetches[key] += 1
+        self._waiting[part].discard(key)
+
+    def count(self) -> int:
+        return sum(len(self._waiting[part]) for part in self._read)
 
 
 class World:
@@ -54,7 +80,6 @@ class World:
             self.start()
 
     def start(self) -> None:
-        """Start the clock; a second start changes nothing."""
         self.clock.start(self._now())
 
     def pace(self, until: float, unlearnt: int) -> None:
@@ -65,7 +90,6 @@ class World:
         self.clock.until, self._unlearnt = until, unlearnt
 
     def wall(self) -> float:
-        """Wall time in Unix seconds."""
         return self._now()
 
     def tick(self) -> float:
@@ -92,7 +116,6 @@ class World:
         return item
 
     def fetched(self, *items: LibraryItem) -> None:
-        """Note that these documents were delivered."""
         for item in items:
             self.backlog.fetch(item.part, item.id)
 
@@ -109,7 +132,6 @@ class World:
         return self.clock.published[item.rank]
 
     def clock_state(self) -> dict[str, Any]:
-        """The answer of /clock.json."""
         wall = self.tick()
         start = self._opened if self.clock.state == "waiting" else wall
         return {

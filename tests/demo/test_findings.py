@@ -8,8 +8,14 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 from embedding.trends.rows import Story, StoryWord
-from yeoron_demo.findings import listed, of_report, of_sources
-from yeoron_demo.summary import STORIES, nothing_else, what_happened
+from yeoron_demo.summary import (
+    STORIES,
+    listed,
+    nothing_else,
+    of_report,
+    of_sources,
+    what_happened,
+)
 
 SOURCES = ("뉴스", "글판", "댓글")
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from yeoron_simweb.backlog import PastArticles
+from yeoron_simweb.world import PastArticles
 
 
 def test_a_part_that_nobody_reads_does_not_count() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from starlette.requests import Request
 
-from yeoron_simweb.conditional import http_date, unchanged
+from yeoron_simweb.news import http_date, unchanged
 
 
 def request(**headers: str) -> Request:

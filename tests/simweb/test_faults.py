@@ -10,7 +10,7 @@ from lxml import html
 from yeoron_simweb.app import create_app
 from yeoron_simweb.config import SimwebConfig
 from yeoron_simweb.corpus import from_records
-from yeoron_simweb.fault_pages import MANY
+from yeoron_simweb.faults import MANY
 
 
 def test_every_kind_is_linked_and_answers(web: httpx.Client) -> None:
