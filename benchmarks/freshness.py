@@ -34,7 +34,7 @@ from scipy.special import lambertw
 from scipy.stats import t as student
 
 from benchmarks.kept import RESULTS
-from embedding.crawl.schedule import PollRules, PollSchedule
+from embedding.crawl.schedule import PollSchedule
 from yeoron_bench.results import facts, keep
 
 Floats = npt.NDArray[np.float64]
@@ -164,8 +164,8 @@ def _scores(world: World, polls: list[list[float]], horizon: float) -> dict[str,
 def _scheduled(world: World, budget: float, setting: Setting) -> list[list[float]]:
     """Poll times of the real scheduler under a budget of all sources together."""
     n = len(world.rates)
-    rules = PollRules(host_rate=budget * n / _SECONDS, slowest=1000.0, polls_per_change=1e6)
-    schedule = PollSchedule(rules)
+    rate = budget * n / _SECONDS
+    schedule = PollSchedule(host_rate=rate, slowest=1000.0, polls_per_change=1e6)
     names = [str(i) for i in range(n)]
     every = 0.02 * _SECONDS
     for name, weight in zip(names, world.weights, strict=True):

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from embedding.crawl.frontier import Frontier, Leases
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
-from embedding.crawl.schedule import PollRules, PollSchedule
+from embedding.crawl.schedule import PollSchedule
 from embedding.crawl.tables import Fetched
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.server.config import SyncConfig
@@ -235,7 +235,7 @@ def polling_alone(load: Load) -> Station:
 def _polling(load: Load, name: str, own: list[int], seconds: float) -> Station:
     here = station(load, name, len(own) / load.every_s)
     chance = Random(load.seed)
-    schedule = PollSchedule(PollRules(host_rate=0.5))
+    schedule = PollSchedule(host_rate=0.5)
     with weighed(here, 1):
         for at in own:
             # Two sources of each host, as a site has several feeds.

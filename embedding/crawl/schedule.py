@@ -18,7 +18,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,18 +144,6 @@ class Budget:
             self._next += difference / self.rate
 
 
-@dataclass(frozen=True)
-class PollRules:
-    """What the plan must keep to; see CrawlConfig for the meaning of each."""
-
-    host_rate: float
-    """Requests a second to one host that may be polls."""
-    node_rate: float = math.inf
-    """Requests a second to all hosts together that may be polls."""
-    slowest: float = 4.0
-    polls_per_change: float = 2.0
-
-
 @dataclass
 class _Polled:
     host: str
@@ -189,29 +177,25 @@ class _Shared:
     unplanned: float = math.inf
 
 
-class PollReport(TypedDict):
-    """What is believed of one source's changes, JSON-safe.
+class PollSchedule:
+    """The poll times of all sources of a node; see CrawlConfig for the last two.
 
-    `changes_per_hour` is the estimated rate; `next_poll_s` is None while a poll is under way.
-    Precision and recall are those of signs from other listings of the same host, None without any.
+    host_rate, node_rate  requests a second to one host, and to all, that may be polls
     """
 
-    changes_per_hour: float
-    polls: int
-    changed_polls: int
-    next_poll_s: float | None
-    signal_precision: float | None
-    signal_recall: float | None
-
-
-class PollSchedule:
-    """The poll times of all sources of a node."""
-
-    def __init__(self, rules: PollRules) -> None:
-        self._rules = rules
+    def __init__(
+        self,
+        *,
+        host_rate: float,
+        node_rate: float = math.inf,
+        slowest: float = 4.0,
+        polls_per_change: float = 2.0,
+    ) -> None:
+        self._host_rate, self._slowest = host_rate, slowest
+        self._polls_per_change = polls_per_change
         self._sources: dict[str, _Polled] = {}
         self._hosts: dict[str, _Shared] = {}
-        self._node = _Shared(Budget(rules.node_rate, _BURST))
+        self._node = _Shared(Budget(node_rate, _BURST))
         self._pace, self._strength = 1.0, _WEAKEST
 
     def add(
@@ -224,12 +208,12 @@ class PollSchedule:
         weight: float = 1.0,
         rate: float | None = None,
     ) -> None:
-        """A new source, due at once. `rate`: requests a second of its host, else the rules'."""
+        """A new source, due at once. `rate`: requests a second of its host, else `host_rate`."""
         if name in self._sources:
             raise ValueError(f"source {name!r} is scheduled already")
         changes = ChangeRate(self._pace / every, strength=self._strength)
         self._sources[name] = _Polled(host, every, weight, changes, due=now)
-        allowed = rate or self._rules.host_rate
+        allowed = rate or self._host_rate
         shared = self._hosts.setdefault(host, _Shared(Budget(allowed, _BURST)))
         # Several sources of one host: the most careful of them holds for the host.
         shared.budget.rate = min(shared.budget.rate, allowed)
@@ -313,7 +297,7 @@ class PollSchedule:
         left = source.threshold - source.changes.heard.mean * source.signals
         wanted = max(0.0, left) / source.changes.quiet.mean
         scale = min(self._hosts[source.host].scale, self._node.scale)
-        longest = source.every * self._rules.slowest / scale
+        longest = source.every * self._slowest / scale
         return source.began + min(max(wanted, source.every), longest)
 
     def _plan(self, host: str) -> None:
@@ -331,7 +315,7 @@ class PollSchedule:
         changes = self._changes(sources, group)
         group.price = price_of(changes, group.budget.rate)
         prices = np.array([max(self._hosts[one.host].price, self._node.price) for one in sources])
-        found = np.maximum(thresholds(changes, prices), 1 / self._rules.polls_per_change)
+        found = np.maximum(thresholds(changes, prices), 1 / self._polls_per_change)
         for source, threshold in zip(sources, found, strict=True):
             source.threshold = float(threshold)
 
@@ -340,7 +324,7 @@ class PollSchedule:
         cost = np.array([source.cost for source in sources])
         every = np.array([source.every for source in sources])
         rate = np.array([source.changes.rate for source in sources])
-        least = 1 / (every * self._rules.slowest)
+        least = 1 / (every * self._slowest)
         group.scale = min(1.0, group.budget.rate / float(np.sum(least * cost)))
         least *= group.scale
         return ChangeRates(
@@ -350,7 +334,7 @@ class PollSchedule:
             weight=np.array([source.weight for source in sources]),
             cost=cost,
             least=least,
-            most=np.maximum(np.minimum(1 / every, self._rules.polls_per_change * rate), least),
+            most=np.maximum(np.minimum(1 / every, self._polls_per_change * rate), least),
         )
 
     def _learn_prior(self) -> None:
@@ -374,20 +358,25 @@ class PollSchedule:
         for source in self._sources.values():
             source.changes.suppose(self._pace / source.every, self._strength)
 
-    def report(self, name: str, now: float) -> PollReport:
-        """What is believed of a source; KeyError for one that is not scheduled."""
+    def report(self, name: str, now: float) -> dict[str, Any]:
+        """What is believed of a source's changes, JSON-safe; KeyError for one not scheduled.
+
+        `next_poll_s` is None while a poll is under way. Precision and recall are those of signs
+        from other listings of the same host, None without any.
+        """
         source = self._sources[name]
         changes = source.changes
         due = source.slot if source.slot is not None else self._due(source)
         heard = changes.signal_rate > 0
-        return PollReport(
-            changes_per_hour=round(changes.rate * 3600, 4),
-            polls=changes.looks,
-            changed_polls=changes.changes,
-            next_poll_s=None if source.started is not None else round(max(0.0, due - now), 3),
-            signal_precision=round(changes.precision, 3) if heard else None,
-            signal_recall=round(min(1.0, changes.recall), 3) if heard else None,
-        )
+        waits = source.started is None
+        return {
+            "changes_per_hour": round(changes.rate * 3600, 4),
+            "polls": changes.looks,
+            "changed_polls": changes.changes,
+            "next_poll_s": round(max(0.0, due - now), 3) if waits else None,
+            "signal_precision": round(changes.precision, 3) if heard else None,
+            "signal_recall": round(min(1.0, changes.recall), 3) if heard else None,
+        }
 
     def state(self, name: str, now: float) -> dict[str, Any]:
         """What a restart needs of a source, JSON-safe; see `restore`."""

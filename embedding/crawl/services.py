@@ -23,7 +23,7 @@ from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier, SourceStates
 from embedding.crawl.origins import ORIGINS, Publication
-from embedding.crawl.schedule import PollReport, PollRules, PollSchedule
+from embedding.crawl.schedule import PollSchedule
 from embedding.crawl.shingles import NearDuplicates
 from embedding.crawl.tables import Fetched
 from embedding.database.patience import Patience
@@ -215,12 +215,10 @@ class PollQueue:
         # Without the database polls go on; what was learnt is learnt again after a restart.
         self._patience = patience or Patience()
         self._schedule = PollSchedule(
-            PollRules(
-                host_rate=config.rate * config.poll_share,
-                node_rate=math.inf if config.poll_rate is None else config.poll_rate,
-                slowest=config.slowest,
-                polls_per_change=config.polls_per_change,
-            )
+            host_rate=config.rate * config.poll_share,
+            node_rate=math.inf if config.poll_rate is None else config.poll_rate,
+            slowest=config.slowest,
+            polls_per_change=config.polls_per_change,
         )
         self._sooner: dict[str, asyncio.Event] = {}
 
@@ -273,7 +271,7 @@ class PollQueue:
     def failed(self, name: str, retry_after: float, requests: int) -> None:
         self._schedule.failed(name, time.monotonic(), retry_after, requests)
 
-    def report(self, name: str) -> PollReport | None:
+    def report(self, name: str) -> dict[str, Any] | None:
         """None for a source that takes no part now. Safe from any thread."""
         try:
             return self._schedule.report(name, time.monotonic())

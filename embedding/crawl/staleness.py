@@ -17,50 +17,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.origins import DateOrigin
-from embedding.crawl.schedule import PollReport
 
-
-class AlarmReport(TypedDict):
-    """Why a source is out of its usual range, and since when (see `staleness.py`)."""
-
-    event: str
-    since: str
-    sentence: str
-
-
-class SourceReport(TypedDict):
-    """One source's counters, JSON-safe.
-
-    errors  failures and what was left out, by named reason (`reasons.py`)
-    dated   documents by what their date is known by (`DateOrigin`)
-
-    `alarm` stands now; `alarms` counts by event what was raised since the crawler started.
-    """
-
-    listed: int
-    fetched: int
-    documents: int
-    duplicates: int
-    errors: dict[str, int]
-    dated: dict[str, int]
-    last_error: str
-    published_at: str | None
-    idle_s: float
-    pending: int
-    poll: PollReport | None
-    alarm: AlarmReport | None
-    alarms: dict[str, int]
-
-
-CrawlReport = dict[str, SourceReport]
-"""Reports by name of source; safe for JSON."""
+CrawlReport = dict[str, dict[str, Any]]
+"""Reports by name of source (`SourceCounters.report`); safe for JSON."""
 
 
 @dataclass
@@ -91,31 +57,32 @@ class SourceCounters:
         self.published = published if self.published is None else max(self.published, published)
         self.active = time.monotonic()
 
-    def report(self, pending: int, watch: YieldWatch, poll: PollReport | None) -> SourceReport:
-        """The counters with the frontier's backlog, the source's yield and its polls."""
+    def report(
+        self, pending: int, watch: YieldWatch, poll: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        """The counters, JSON-safe, with the frontier's backlog, the source's yield and its polls.
+
+        errors  failures and what was left out, by named reason (`reasons.py`)
+        dated   documents by what their date is known by (`DateOrigin`)
+        alarm   stands now; `alarms` counts by event what was raised since the crawler started
+        poll    see `PollSchedule.report`
+        """
         when = None if self.published is None else datetime.fromtimestamp(self.published, UTC)
-        return SourceReport(
-            listed=self.listed,
-            fetched=self.fetched,
-            documents=self.documents,
-            duplicates=self.duplicates,
-            errors=dict(self.errors),
-            dated=dict(self.dated),
-            last_error=self.last_error,
-            published_at=when.isoformat() if when else None,
-            idle_s=round(time.monotonic() - self.active, 3),
-            pending=pending,
-            poll=poll,
-            alarm=_alarm(watch.alarm),
-            alarms=dict(watch.raised),
-        )
-
-
-def _alarm(alarm: Alarm | None) -> AlarmReport | None:
-    if alarm is None:
-        return None
-    since = datetime.fromtimestamp(alarm.since, UTC).isoformat(timespec="seconds")
-    return AlarmReport(event=alarm.event.value, since=since, sentence=alarm.sentence)
+        return {
+            "listed": self.listed,
+            "fetched": self.fetched,
+            "documents": self.documents,
+            "duplicates": self.duplicates,
+            "errors": dict(self.errors),
+            "dated": dict(self.dated),
+            "last_error": self.last_error,
+            "published_at": when.isoformat() if when else None,
+            "idle_s": round(time.monotonic() - self.active, 3),
+            "pending": pending,
+            "poll": poll,
+            "alarm": None if watch.alarm is None else watch.alarm.report(),
+            "alarms": dict(watch.raised),
+        }
 
 
 # How often a source usually brings something new, by hour of the day. Pure: times come in.
@@ -297,6 +264,11 @@ class Alarm:
     event: Event
     since: float
     sentence: str
+
+    def report(self) -> dict[str, str]:
+        """JSON-safe."""
+        since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
+        return {"event": self.event.value, "since": since, "sentence": self.sentence}
 
 
 class YieldWatch:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from embedding.kernel.errors import FetchError
@@ -36,20 +36,11 @@ class TopicMessage:
     value: bytes
 
 
-class TopicReader(Protocol):
-    """Reads a topic; `tests/sources/test_streams.py` says what it must do."""
-
-    async def read(
-        self, offsets: Mapping[int, int], most: int
-    ) -> tuple[Sequence[TopicMessage], bool]:
-        """Messages from an offset of each partition on (its beginning where none is named), at
-        most `most`; and whether these are all there are now. Raises FetchError.
-        """
-        ...
-
-
 class BrokerTopic:
-    """A topic of a broker, read by nobody's group: nothing is kept there of what was read."""
+    """A topic of a broker, read by nobody's group: nothing is kept there of what was read.
+
+    `tests/sources/test_streams.py` says what whoever stands in for it must do.
+    """
 
     def __init__(self, url: str, topic: str) -> None:
         parts = urlsplit(url)
@@ -60,6 +51,9 @@ class BrokerTopic:
     async def read(
         self, offsets: Mapping[int, int], most: int
     ) -> tuple[Sequence[TopicMessage], bool]:
+        """Messages from an offset of each partition on (its beginning where none is named), at
+        most `most`; and whether these are all there are now. Raises FetchError.
+        """
         from aiokafka import AIOKafkaConsumer, errors
 
         consumer = AIOKafkaConsumer(
@@ -138,7 +132,7 @@ class KafkaAdapter:
     """
 
     def __init__(
-        self, source: SourceConfig, pseudonyms: Pseudonyms, topic: TopicReader | None = None
+        self, source: SourceConfig, pseudonyms: Pseudonyms, topic: BrokerTopic | None = None
     ) -> None:
         self.source = source
         self.complete = False

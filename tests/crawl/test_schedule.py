@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.crawl.schedule import PollRules, PollSchedule
+from embedding.crawl.schedule import PollSchedule
 from generated import examples
 
 BURST = 5
@@ -54,8 +54,7 @@ def most_within(times: list[float], span: float) -> int:
 def test_budgets_hold_and_nobody_starves(
     sources: list[tuple[int, float, float]], host_rate: float, node_rate: float, seed: int
 ) -> None:
-    rules = PollRules(host_rate=host_rate, node_rate=node_rate, slowest=4.0)
-    schedule = PollSchedule(rules)
+    schedule = PollSchedule(host_rate=host_rate, node_rate=node_rate)
     hosts = {f"s{i}": f"h{host}" for i, (host, _, _) in enumerate(sources)}
     every = {f"s{i}": every for i, (_, every, _) in enumerate(sources)}
     for name, host in hosts.items():
@@ -79,7 +78,7 @@ def test_budgets_hold_and_nobody_starves(
 
 
 def test_a_busy_source_is_polled_often_and_a_quiet_one_seldom() -> None:
-    schedule = PollSchedule(PollRules(host_rate=10.0))
+    schedule = PollSchedule(host_rate=10.0)
     for name in ("busy", "quiet"):
         schedule.add(name, name, 10.0, 0.0)
     polls = run(schedule, ["busy", "quiet"], 4000.0, {"busy": 1.0, "quiet": 1e-9})
@@ -88,7 +87,7 @@ def test_a_busy_source_is_polled_often_and_a_quiet_one_seldom() -> None:
 
 
 def test_scarce_polls_go_where_they_are_worth_most_and_weight_counts() -> None:
-    schedule = PollSchedule(PollRules(host_rate=0.05, slowest=100.0, polls_per_change=1e6))
+    schedule = PollSchedule(host_rate=0.05, slowest=100.0, polls_per_change=1e6)
     for name, weight in (("slow", 1.0), ("wild", 1.0), ("dear", 30.0)):
         schedule.add(name, "h", 10.0, 0.0, weight=weight)
     rates = {"slow": 0.003, "wild": 1.0, "dear": 0.02}
@@ -99,7 +98,7 @@ def test_scarce_polls_go_where_they_are_worth_most_and_weight_counts() -> None:
 
 
 def test_a_signal_that_can_be_trusted_brings_a_poll_forward() -> None:
-    schedule = PollSchedule(PollRules(host_rate=1.0, slowest=100.0))
+    schedule = PollSchedule(host_rate=1.0, slowest=100.0)
     schedule.add("listens", "h", 1.0, 0.0)
     schedule.add("tells", "h", 1.0, 0.0)
     now = 0.0
@@ -125,7 +124,7 @@ def test_a_signal_that_can_be_trusted_brings_a_poll_forward() -> None:
 
 
 def test_failures_double_the_delay_and_success_forgets_them() -> None:
-    schedule = PollSchedule(PollRules(host_rate=1e6))
+    schedule = PollSchedule(host_rate=1e6)
     schedule.add("s", "h", 1.0, 0.0)
     now, gaps = 0.0, []
     for _ in range(7):
@@ -149,12 +148,12 @@ def test_failures_double_the_delay_and_success_forgets_them() -> None:
 
 
 def test_what_was_learnt_survives_a_restart() -> None:
-    first = PollSchedule(PollRules(host_rate=10.0))
+    first = PollSchedule(host_rate=10.0)
     first.add("s", "h", 10.0, 0.0)
     run(first, ["s"], 5000.0, {"s": 0.004})
     learnt = first.report("s", 5000.0)["changes_per_hour"]
     state = json.loads(json.dumps(first.state("s", 5000.0)))
-    second = PollSchedule(PollRules(host_rate=10.0))
+    second = PollSchedule(host_rate=10.0)
     second.add("s", "h", 10.0, 70.0)
     second.restore("s", state, 70.0, away=30.0)
     assert second.report("s", 70.0)["changes_per_hour"] == pytest.approx(learnt, rel=0.05)
@@ -169,7 +168,7 @@ def test_what_was_learnt_survives_a_restart() -> None:
               {"cost": math.inf, "age": 1, "changes": {}}]
 )  # fmt: skip
 def test_a_broken_state_changes_nothing(state: dict[str, object]) -> None:
-    schedule = PollSchedule(PollRules(host_rate=1.0))
+    schedule = PollSchedule(host_rate=1.0)
     schedule.add("s", "h", 10.0, 0.0)
     before = schedule.report("s", 0.0)
     schedule.restore("s", state, 0.0, 1.0)
@@ -177,7 +176,7 @@ def test_a_broken_state_changes_nothing(state: dict[str, object]) -> None:
 
 
 def test_a_source_that_leaves_gives_its_share_back() -> None:
-    schedule = PollSchedule(PollRules(host_rate=0.1))
+    schedule = PollSchedule(host_rate=0.1)
     for name in ("a", "b"):
         schedule.add(name, "h", 10.0, 0.0)
     with pytest.raises(ValueError, match="already"):
