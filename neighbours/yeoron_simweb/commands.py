@@ -2,77 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from embedding.commands.common import log_to_stderr, print_json, print_line
-from embedding.commands.option_groups import grouped
+from embedding.commands.option_groups import SettingOption, grouped
 from embedding.kernel.config import validate
+from yeoron_simweb.config import HABITS, SimwebConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlayedOptions:
-    """Which corpus the simulated web plays, and how fast; named as in SimwebConfig."""
-
-    corpus: Annotated[
-        Path | None, typer.Option(help="Dated corpus (file or folder), or `generated`.")
-    ] = None
-    first_day: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.")] = None
-    last_day: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD.")] = None
-    seconds_per_month: Annotated[
-        float, typer.Option(help="Seconds in which a month is played.")
-    ] = 20.0
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds of the corpus for each second; in place of --seconds-per-month."
-        ),
-    ] = None
-    max_backlog: Annotated[
-        int,
-        typer.Option(
-            help="The clock waits while this many documents are not fetched (0: it never waits)."
-        ),
-    ] = 0
-    autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False
-    seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0
-    documents_per_day: Annotated[
-        int, typer.Option(help="Documents of each day of the generated corpus.")
-    ] = 18
+def _setting(kind: Any, name: str, about: str, flag: str = "") -> SettingOption:
+    """An option that is the setting `name` of the simulated web."""
+    usual = SimwebConfig.model_fields[name].default
+    more = "" if usual in (None, False, 0, ()) else f" Default: {usual}."
+    return SettingOption(kind, name, about + more, flag)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SimulatedOptions:
-    """How the simulated web answers; named as in SimwebConfig."""
-
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8899
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
-    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, in seconds.")] = (
-        0.05
-    )
-    fault_rate: Annotated[
-        float, typer.Option(help="Share of articles whose first request fails.")
-    ] = 0.0
-    habit: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A habit of real sites; may be repeated: old-board, false-charset, pictures, "
-            "empty-page, relative-times, one-canonical, frames, refresh; or all."
-        ),
-    ] = None
+OPTIONS = {
+    "corpus": _setting(Path, "corpus", "Dated corpus (file or folder), or `generated`."),
+    "first_day": _setting(str, "first_day", "First day, YYYY-MM-DD.", "--from"),
+    "last_day": _setting(str, "last_day", "Last day, YYYY-MM-DD.", "--to"),
+    "seconds_per_month": _setting(
+        float, "seconds_per_month", "Seconds in which a month is played."
+    ),
+    "speed": _setting(
+        float, "speed", "Seconds of the corpus for each second; in place of --seconds-per-month."
+    ),
+    "max_backlog": _setting(
+        int, "max_backlog", "The clock waits while this many documents are not fetched (0: never)."
+    ),
+    "autostart": _setting(bool, "autostart", "Start the clock at once."),
+    "seed": _setting(int, "seed", "Seed of the generated corpus."),
+    "documents_per_day": _setting(
+        int, "documents_per_day", "Documents of each day of the generated corpus."
+    ),
+    "port": _setting(int, "port", "Port; 0 takes a free one."),
+    "host": _setting(str, "host", "Address to listen on."),
+    "crawl_delay": _setting(float, "crawl_delay", "Crawl-delay in robots.txt, in seconds."),
+    "fault_rate": _setting(float, "fault_rate", "Share of articles whose first request fails."),
+    "habit": _setting(
+        list[str],
+        "habits",
+        f"A habit of real sites; may be repeated: {', '.join(HABITS)}; or all.",
+    ),
+}
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(grouped(simweb))
+    app.command()(grouped(simweb, OPTIONS))
 
 
 def simweb(
-    played: PlayedOptions,
-    web: SimulatedOptions,
+    given: dict[str, Any],
     truth: Annotated[
         bool, typer.Option("--truth", help="Print the planted events and end.")
     ] = False,
@@ -90,16 +74,14 @@ def simweb(
     `yeoron simweb --autostart --habit old-board --habit frames` · `yeoron simweb --truth` ·
     `yeoron simweb --corpus generated --write posts.jsonl`
     """
-    from yeoron_simweb.config import SimwebConfig
     from yeoron_simweb.corpus import write_corpus
     from yeoron_simweb.generated import truth as planted
     from yeoron_simweb.resolve import resolve_corpus
     from yeoron_simweb.serve import serve as play
 
     log_to_stderr("simweb")
-    given = {**asdict(played), **asdict(web)}
-    given["habits"] = tuple(given.pop("habit") or ())
-    config = validate(SimwebConfig, given, "yeoron simweb")
+    settings = {OPTIONS[name].field: value for name, value in given.items()}
+    config = validate(SimwebConfig, settings, "yeoron simweb")
     if truth:
         print_json(planted(config))
         return
