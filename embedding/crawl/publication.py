@@ -126,7 +126,12 @@ def published(
 def _guessed(tree: Any, url: str, zone: str) -> Publication:
     """The one day that stands alone on the page, else one found by htmldate that is written in
     full on the page or in its address; not in what stands beside the article."""
-    read = (parse_time(text, zone, day_first=True) for text in _bare_dates(tree))
+    alone = (
+        text
+        for element in tree.iter(*_LINES)
+        if _BARE.fullmatch(text := _short_text(element)) and not _beside(element, _NOT_THE_PAGE)
+    )
+    read = (parse_time(text, zone, day_first=True) for text in alone)
     times = sorted({when.astimezone(ZoneInfo(zone)) for when in read if when is not None})
     if times and times[0].date() == times[-1].date():
         # Of that day alone, and with its clock, the first is the publication.
@@ -148,13 +153,6 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
     if when is None or not _day_in_full(date.fromisoformat(found)).search(written):
         return Publication()
     return Publication(when, "guess")
-
-
-def _bare_dates(tree: Any) -> Iterator[str]:
-    for element in tree.iter(*_LINES):
-        text = _short_text(element)
-        if _BARE.fullmatch(text) and not _beside(element, _NOT_THE_PAGE):
-            yield text
 
 
 def _day_in_full(day: date) -> re.Pattern[str]:

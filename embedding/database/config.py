@@ -83,7 +83,6 @@ class DatabaseConfig(Config):
 
     @property
     def tasks(self) -> int:
-        """Tasks that Airflow runs at once."""
         kind = "postgresql" if self.of("airflow") else "sqlite"
         return self.airflow_tasks or AIRFLOW_TASKS[kind]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ from embedding.discovery.pagelinks import PageLinks, likely, read_links, spread
 from embedding.discovery.ranking import Candidate, Known, Listed, SampledDocument, named, rank
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError, InputError, YeoronError
-from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Reference
+from embedding.sources.base import FetchedPage, Found, ListingPage, Reference
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES, make_adapter
 
@@ -50,7 +50,6 @@ class Discovery:
     refused: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         candidates = [each.to_dict() for each in self.candidates]
         return {**vars(self), "candidates": candidates, "refused": dict(self.refused)}
 
@@ -185,7 +184,8 @@ class Discoverer:
             source = SourceConfig.model_validate(
                 {"name": "candidate", "kind": kind, "url": url, "pages": 3, **settings}
             )
-            items = await self._list(source)
+            adapter = make_adapter(source, make_pseudonyms(self._crawl))
+            items = [item async for item in adapter.poll(_Probe(self._get, self._extractor))]
             requests = before - self._left
             references = [one for one in items if isinstance(one, Reference)]
             urls = list(dict.fromkeys(canonical(one.url) for one in references))
@@ -215,10 +215,6 @@ class Discoverer:
             samples=tuple(one for one in samples if one is not None),
             settings=dict(settings),
         )
-
-    async def _list(self, source: SourceConfig) -> list[ListedItem]:
-        adapter = make_adapter(source, make_pseudonyms(self._crawl))
-        return [item async for item in adapter.poll(_Probe(self._get, self._extractor))]
 
     async def _sample(self, url: str) -> SampledDocument | None:
         """Words and signature of one document; None when it cannot be read."""
@@ -262,13 +258,14 @@ class Discoverer:
 class _Probe:
     """What an adapter sees of the web while it is tried: no browser, nothing known before."""
 
-    def __init__(self, get: Callable[[Request], Any], extractor: Extractor) -> None:
+    def __init__(
+        self, get: Callable[[Request], Awaitable[FetchedPage]], extractor: Extractor
+    ) -> None:
         self._get = get
         self._extractor = extractor
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
-        page: FetchedPage = await self._get(Request(url, accept=accept))
-        return page
+        return await self._get(Request(url, accept=accept))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         return await self._extractor.listing(source, page)
@@ -276,12 +273,10 @@ class _Probe:
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
-        """No page is rendered in a search."""
         del enough
         raise FetchError("no_browser", f"{url}: pages are not rendered in a search.")
 
     def all_known(self, keys: Sequence[str]) -> bool:
-        """One page after the other is read."""
         del keys
         return False
 

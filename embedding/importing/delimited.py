@@ -74,13 +74,9 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
             return
         value: bytes = last.column(last.num_columns - 1)[len(last) - 1].as_py()
         # The last value of a table may lack the quote that ends it.
-        if file.cut or text.tail.endswith(b'"' + value.replace(b'"', b'""')):
-            cut = last.slice(len(last) - 1)
-            yield rows.records(last.slice(0, len(last) - 1), text.replaced, 1.0, since)
-            yield rows.left_out(len(cut), since)
-        else:
-            yield rows.records(last, text.replaced, 1.0, since)
-        yield rows.rest(since)
+        cut = int(file.cut or text.tail.endswith(b'"' + value.replace(b'"', b'""')))
+        yield rows.records(last.slice(0, len(last) - cut), text.replaced, 1.0, since)
+        yield rows.rest(since, cut)
 
 
 def _slowly(
@@ -312,13 +308,11 @@ class _NumberedRows:
             self.note,
         )
 
-    def left_out(self, rows: int, since: int) -> RawRecords:
-        numbers, wrong = self._numbers(rows)
+    def rest(self, since: int, cut: int = 0) -> RawRecords:
+        """What is left out at the end; `cut`: rows of which the file ends in the middle."""
+        numbers, wrong = self._numbers(cut)
         wrong += [WrongRecord(int(number), _CUT) for number in numbers]
-        return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
-
-    def rest(self, since: int) -> RawRecords:
-        wrong = [WrongRecord(number, reason) for number, reason in sorted(self.bad.items())]
+        wrong += [WrongRecord(number, reason) for number, reason in sorted(self.bad.items())]
         return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
 
     def _numbers(self, rows: int) -> tuple[Any, list[WrongRecord]]:

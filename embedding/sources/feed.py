@@ -64,7 +64,6 @@ class FeedAdapter:
         self.complete = False
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """Entries of the feed; nothing when it has not changed."""
         self.complete = False
         page = await web.get(self.source.url, accept=_ACCEPT)
         if page is not None:

@@ -32,20 +32,25 @@ class Corpus:
 
 def sentences(path: Path, words: int) -> Iterator[list[str]]:
     """The first sentences of `path` until `words` words are read."""
+    for line in lines_of(path, "one sentence a line"):
+        if words <= 0:
+            return
+        sentence = line.split()
+        words -= len(sentence)
+        if sentence:
+            yield sentence
+
+
+def lines_of(path: Path, expected: str) -> Iterator[str]:
+    """Lines of a text, plain or .xz; InputError that says what is `expected` where it is none."""
     opener = lzma.open if path.suffix == ".xz" else open
     try:
         with opener(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                if words <= 0:
-                    return
-                found = line.split()
-                words -= len(found)
-                if found:
-                    yield found
+            yield from lines
     except FileNotFoundError as error:
-        raise InputError(f"{path}: no such corpus; one sentence a line is expected.") from error
+        raise InputError(f"{path}: no such corpus; {expected} is expected.") from error
     except (UnicodeDecodeError, lzma.LZMAError) as error:
-        raise InputError(f"{path}: not UTF-8 text, one sentence a line: {error}.") from error
+        raise InputError(f"{path}: not UTF-8 text, {expected}: {error}.") from error
 
 
 def encode(lines: Sequence[Sequence[str]], least: int = MIN_COUNT) -> Corpus:
@@ -57,8 +62,8 @@ def encode(lines: Sequence[Sequence[str]], least: int = MIN_COUNT) -> Corpus:
     )
     if not frequent:
         raise InputError(f"no word occurs {least} times: a longer corpus is needed.")
-    row = {word: at for at, word in enumerate(frequent)}
-    tokens = np.fromiter((row.get(word, -1) for line in lines for word in line), np.int32)
+    rows = {word: row for row, word in enumerate(frequent)}
+    tokens = np.fromiter((rows.get(word, -1) for line in lines for word in line), np.int32)
     ends = np.cumsum([0, *(len(line) for line in lines)]).astype(np.int32)
     return Corpus(frequent, np.array([counts[word] for word in frequent]), tokens, ends)
 
@@ -66,8 +71,8 @@ def encode(lines: Sequence[Sequence[str]], least: int = MIN_COUNT) -> Corpus:
 def cut(ends: CodeArray, size: int) -> list[tuple[int, int]]:
     """Runs of sentences of about `size` tokens."""
     runs, start = [], 0
-    for at in range(1, len(ends)):
-        if ends[at] - ends[start] >= size or at == len(ends) - 1:
-            runs.append((start, at))
-            start = at
+    for end in range(1, len(ends)):
+        if ends[end] - ends[start] >= size or end == len(ends) - 1:
+            runs.append((start, end))
+            start = end
     return runs

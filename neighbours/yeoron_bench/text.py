@@ -13,7 +13,6 @@ are of processor time; the first slice is a cold start, the last one the steady 
 from __future__ import annotations
 
 import json
-import lzma
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.pipeline import TextPipeline
 from embedding.text.pool_worker import Collecting
 from embedding.worker.lifetime import peak_memory
+from yeoron_bench.corpora import lines_of
 from yeoron_bench.results import facts, keep, machine
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")
@@ -60,19 +60,15 @@ class Slice:
 
 def texts(path: Path) -> Iterator[str]:
     """Texts of a corpus: dated JSONL (title, content or text) or one a line, plain or .xz."""
-    opener = lzma.open if path.suffix == ".xz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                if ".jsonl" not in path.suffixes:
-                    yield line
-                    continue
-                one = json.loads(line)
-                yield "\n".join(one[k] for k in ("title", "content", "text") if one.get(k))
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such corpus; text or JSONL is expected.") from error
-    except (ValueError, lzma.LZMAError) as error:
-        raise InputError(f"{path}: {error}; UTF-8 text or JSONL is accepted.") from error
+    for line in lines_of(path, "text or JSONL"):
+        if ".jsonl" not in path.suffixes:
+            yield line
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}; UTF-8 text or JSONL is accepted.") from error
+        yield "\n".join(record[k] for k in ("title", "content", "text") if record.get(k))
 
 
 class Side:
