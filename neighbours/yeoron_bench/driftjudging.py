@@ -30,8 +30,8 @@ from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.significance import benjamini_hochberg, normal_isf
 from embedding.worker.config import NodeConfig
-from yeoron_bench.commands import DriftOptions
 from yeoron_bench.detection import Judgement, overlap
+from yeoron_bench.options import DriftOptions
 from yeoron_bench.oracle import donors, oracle_p
 from yeoron_bench.planting import PlantedCorpus
 
@@ -55,13 +55,15 @@ class ComparedWindow:
 
 
 @dataclass(frozen=True)
-class DriftTraining:
-    """How both sides are trained.
+class DriftSetting(DriftOptions):
+    """What is planted, and how it is trained and judged.
 
+    planting               seed of the planting that is looked at; the training's is one more
     replay, memory, block  of a node: replay ratio, tokens of replay memory, tokens of a block
     epochs                 of gensim
     """
 
+    planting: int = 0
     dim: int = 100
     nodes: int = 1
     replay: float = 2.0
@@ -69,21 +71,9 @@ class DriftTraining:
     block: int = 10_000
     epochs: int = 5
 
-
-@dataclass(frozen=True)
-class DriftSetting(DriftOptions):
-    """What is planted, and how it is trained and judged.
-
-    planting  seed of the planting that is looked at; the training's is one more
-    """
-
-    planting: int = 0
-    training: DriftTraining = DriftTraining()
-
     def record(self, without: Collection[str]) -> dict[str, Any]:
-        """All but some of the fields in one flat object, JSON-safe."""
-        flat = {**vars(self), **vars(self.training)}
-        return {k: v for k, v in flat.items() if k not in {"training", *without}}
+        """All but some of the fields, JSON-safe."""
+        return {name: value for name, value in vars(self).items() if name not in without}
 
 
 def compared(corpus: PlantedCorpus, least: int) -> list[ComparedWindow]:
@@ -210,16 +200,16 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: DriftSetting, seed: int
         "out": out,
         "dated": WindowUnit.MONTH,
         "min_count": PLANTED_MIN_COUNT,
-        "nodes": given.training.nodes,
+        "nodes": given.nodes,
         "model": ModelConfig(
-            dim=given.training.dim, seed=seed, schedule=LearningRateSchedule.WINDOW, **FRESH_NOISE
+            dim=given.dim, seed=seed, schedule=LearningRateSchedule.WINDOW, **FRESH_NOISE
         ),
         "node": NodeConfig(
-            replay_ratio=given.training.replay,
-            block_tokens=given.training.block,
+            replay_ratio=given.replay,
+            block_tokens=given.block,
             past_windows=past_windows(given),
         ),
-        "stream": StreamConfig(replay_tokens=given.training.memory),
+        "stream": StreamConfig(replay_tokens=given.memory),
     }
     train_corpus(validate(TrainRequest, request, "bench drift"))
     path.unlink()

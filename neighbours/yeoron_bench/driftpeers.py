@@ -46,13 +46,13 @@ def _gensim_spaces(
     from gensim.models import Word2Vec
 
     settings = {
-        "vector_size": given.training.dim,
+        "vector_size": given.dim,
         "sg": 1,
         "negative": 5,
         "window": 5,
         "sample": 1e-4,
     }
-    epochs = given.training.epochs if goes_on else 2 * given.training.epochs
+    epochs = given.epochs if goes_on else 2 * given.epochs
     model, counts = None, Counter[str]()
     for docs in corpus.windows:
         sentences = [list(sentence) for document in docs for sentence in document]

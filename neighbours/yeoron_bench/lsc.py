@@ -32,10 +32,10 @@ from scipy.stats import rankdata
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, read_change_set
-from yeoron_bench.commands import LscSetting
 from yeoron_bench.lscours import FREQUENT, WINDOW, context_scores, product_scores, train
 from yeoron_bench.lscpeers import gensim_scores
 from yeoron_bench.markdown import table as markdown
+from yeoron_bench.options import LscSetting
 from yeoron_bench.results import RESULTS, facts, keep, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")

@@ -21,7 +21,7 @@ from embedding.trends.material import gather
 from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, Sentences
-from yeoron_bench.commands import LscSetting
+from yeoron_bench.options import LscSetting
 
 PRODUCT = ("usage", "procrustes", "neighbours")
 DOCUMENT = 20

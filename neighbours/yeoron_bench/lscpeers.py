@@ -11,8 +11,8 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.trends.shift import cosine_distance, fit_rotation
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, Sentences
-from yeoron_bench.commands import LscSetting
 from yeoron_bench.lscours import WINDOW
+from yeoron_bench.options import LscSetting
 
 
 def gensim_scores(

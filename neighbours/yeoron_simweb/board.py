@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from yeoron_simweb.cursors import newest_before
+from yeoron_simweb.comments import newest_before
 from yeoron_simweb.library import LibraryItem
 from yeoron_simweb.markup import MarkupPage
 from yeoron_simweb.world import World

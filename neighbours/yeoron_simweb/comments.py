@@ -1,16 +1,19 @@
-"""The comments API: JSON, newest first, with cursors."""
+"""The comments API: JSON, newest first, with cursors, which name a position from the old end of a
+list that grows, so that they stay valid.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from yeoron_simweb.config import NEWS_SECTIONS
-from yeoron_simweb.cursors import newest_before
 from yeoron_simweb.library import LibraryItem
 from yeoron_simweb.news import base_address
 from yeoron_simweb.world import World
@@ -18,6 +21,22 @@ from yeoron_simweb.world import World
 _LONGEST = 200
 # A comment belongs to one of the articles that were new when it was written.
 _RECENT = 5
+
+
+def newest_before(
+    items: Sequence[LibraryItem], cursor: str, size: int
+) -> tuple[list[LibraryItem], str | None]:
+    """The `size` newest items before a cursor (empty: from the newest on), newest first.
+
+    Returns them with the cursor of what follows, None at the end; 400 for a foreign cursor.
+    """
+    end = len(items)
+    if cursor:
+        if not re.fullmatch(r"c[0-9]{1,12}", cursor):
+            raise HTTPException(400, "cursor: not one that this endpoint gave out")
+        end = min(int(cursor[1:]), end)
+    start = max(end - size, 0)
+    return list(reversed(items[start:end])), f"c{start}" if start else None
 
 
 class Threads:

@@ -50,10 +50,11 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
     trained = []
     monkeypatch.setattr(bench, "train_corpus", trained.append)
     corpus = PlantedCorpus(((((("말", "글"),),)),), (), frozenset())
-    training = bench.DriftTraining(replay=1.0, block=1000, memory=2000)
-    setting = bench.DriftSetting(Path("some.cut.jsonl"), stores=tmp_path, planting=3)
+    setting = bench.DriftSetting(
+        Path("some.cut.jsonl"), stores=tmp_path, planting=3, replay=1.0, block=1000, memory=2000
+    )
     for dim in (8, 8, 16):
-        given = replace(setting, training=replace(training, dim=dim))
+        given = replace(setting, dim=dim)
         with bench._folder(given, 4) as folder:
             bench._trained(corpus, folder, given, 4)
     assert folder.name == "some-planting3-training4"

@@ -12,7 +12,7 @@ import pytest
 from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
 from yeoron_bench.changeset import Sentences
-from yeoron_bench.commands import LscSetting
+from yeoron_bench.options import LscSetting
 
 sys.path.insert(0, str(Path(__file__).parent))
 
