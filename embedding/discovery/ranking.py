@@ -87,6 +87,7 @@ class Candidate:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
         titles = [dict(zip(("title", "url", "time"), each, strict=True)) for each in self.titles]
         numbers = {
             key: None if value is None else round(value, 4)

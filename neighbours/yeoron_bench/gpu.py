@@ -42,7 +42,7 @@ BOUND = 2.15e9
 ASKED = 0.4
 WIRE_ROWS = (8_192, 65_536, 262_144)
 SEEDS = (1, 2, 3)
-RATES = ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
+_RATES = ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
 
 
 def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
@@ -232,7 +232,7 @@ def table(report: dict[str, Any]) -> str:
     resident_rows = [
         (
             f"{name} ({found['kind']})",
-            *(f"{found[rate]:.3g}" for rate in RATES),
+            *(f"{found[rate]:.3g}" for rate in _RATES),
             f"{found['share']:.0%}",
             f"{found['share_adagrad']:.0%}",
         )

@@ -34,7 +34,7 @@ from yeoron_bench.train import judged
 
 _BLOCK = 20_000
 NOISE = 2_000_000
-PEERS = ("kernel", "gensim")
+_PEERS = ("kernel", "gensim")
 GOLD = ("wordsim353.tsv", "simlex999.txt", "questions-words.txt")
 _PACKAGES = ("numpy", "numba", "gensim", "scipy")
 
@@ -176,11 +176,11 @@ def compare(
     gold: Path | None,
 ) -> dict[str, Any]:
     """One number of threads: `repeats` pairs of runs; rates, their paired ratios, quality."""
-    rates: dict[str, list[dict[str, float]]] = {peer: [] for peer in PEERS}
-    scores: dict[str, list[dict[str, float]]] = {peer: [] for peer in PEERS}
+    rates: dict[str, list[dict[str, float]]] = {peer: [] for peer in _PEERS}
+    scores: dict[str, list[dict[str, float]]] = {peer: [] for peer in _PEERS}
     losses: list[float] = []
     for repeat in range(repeats):
-        for peer in PEERS if repeat % 2 else reversed(PEERS):
+        for peer in _PEERS if repeat % 2 else reversed(_PEERS):
             seed = 1 + repeat
             if peer == "kernel":
                 timing = Kernel(corpus, config, seed).train(threads, epochs)
@@ -203,7 +203,7 @@ def compare(
 def _ratio(values: dict[str, list[dict[str, float]]], name: str) -> float:
     pairs = zip(values["kernel"], values["gensim"], strict=True)
     if name == "mean":
-        ours, theirs = (statistics.fmean(row[name] for row in values[side]) for side in PEERS)
+        ours, theirs = (statistics.fmean(row[name] for row in values[side]) for side in _PEERS)
         return ours / theirs
     return statistics.median(own[name] / other[name] for own, other in pairs)
 
@@ -254,7 +254,7 @@ def table(report: dict[str, Any]) -> str:
     for run in report["runs"]:
         for clock in ("wall", "cpu"):
             ours, theirs = (
-                statistics.median(rate[clock] for rate in run["rates"][side]) for side in PEERS
+                statistics.median(rate[clock] for rate in run["rates"][side]) for side in _PEERS
             )
             ratio = f"{run['ratio'][clock]:.2f}"
             rates.append((str(run["threads"]), clock, f"{ours:,.0f}", f"{theirs:,.0f}", ratio))
@@ -281,7 +281,7 @@ def _quality_table(runs: Sequence[dict[str, Any]]) -> str:
     names = list(runs[0]["quality"]["kernel"][0])
     rows = []
     for run in runs:
-        for peer in PEERS:
+        for peer in _PEERS:
             means = [statistics.fmean(row[name] for row in run["quality"][peer]) for name in names]
             rows.append((str(run["threads"]), peer, *(f"{mean:.4f}" for mean in means)))
         empty = ("",) * (len(names) - 1)

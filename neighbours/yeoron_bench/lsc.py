@@ -32,7 +32,7 @@ from scipy.stats import rankdata
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, read_change_set
-from yeoron_bench.lscours import FREQUENT, WINDOW, context_scores, product_scores, train
+from yeoron_bench.lscours import SMOOTHING, WINDOW, context_scores, product_scores, train
 from yeoron_bench.lscpeers import gensim_scores
 from yeoron_bench.markdown import table as markdown
 from yeoron_bench.options import LscSetting
@@ -173,7 +173,7 @@ def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> N
     settings = {k: v for k, v in vars(given).items() if k != "folder"}
     record = {
         **facts("lsc", _PACKAGES),
-        "settings": settings | {"window": WINDOW, "frequent": FREQUENT, "others": _OTHERS},
+        "settings": settings | {"window": WINDOW, "frequent": SMOOTHING, "others": _OTHERS},
         **found,
     }
     text = table(found, given)

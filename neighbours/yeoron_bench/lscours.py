@@ -29,7 +29,7 @@ DOCUMENT = 20
 _SYLLABLES = [c + v for c in "bdfghjklmnprstvwxz" for v in "aeiou"]
 WINDOW = 5
 """Words on each side of a mention, for either side's training too."""
-FREQUENT = 1e-2
+SMOOTHING = 1e-2
 """a of the weight a / (a + p) of a word whose share of the text is p (smooth inverse frequency;
 Arora, Liang and Ma 2017, equation 3); chosen on planted petitions (docs/concepts/evaluation.md)."""
 _MENTIONS = 20_000
@@ -135,7 +135,7 @@ def weighted(vectors: FloatArray, counts: IntArray) -> FloatArray:
     """float32 [n, dim]: weight times (unit vector − weighted mean of all unit vectors)."""
     units = unit_rows(np.asarray(vectors, dtype=np.float32))
     share = counts / max(int(counts.sum()), 1)
-    weight = FREQUENT / (FREQUENT + share)
+    weight = SMOOTHING / (SMOOTHING + share)
     heavy = share * weight
     units = units - (heavy @ units / max(float(heavy.sum()), 1e-12)).astype(np.float32)
     return np.asarray(units * weight[:, None], dtype=np.float32)

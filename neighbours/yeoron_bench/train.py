@@ -45,7 +45,7 @@ REFERENCE = "gensim-2"
 JUDGE = "gensim-1"
 PEERS = "yeoron_bench.peers"
 WARM_LINES = 2_000
-FIGURES = (
+_FIGURES = (
     *("tokens_trained", "vocabulary", "train_seconds", "words_per_second", "loss", "peak_memory"),
     *("bytes_pushed_per_token", "bytes_pulled_per_token"),
 )
@@ -126,7 +126,7 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
             "embedding.cli", "export", "vectors", store, "--format=word2vec", f"--out={vectors}"
         )
     return {
-        **{name: run[name] for name in FIGURES},
+        **{name: run[name] for name in _FIGURES},
         "seconds": train + export,
         "train_process_seconds": train,
         "export_process_seconds": export,

@@ -46,7 +46,7 @@ WIRE_SIDES = {
 """How rows are pulled and how deltas are pushed."""
 
 
-RATES = {
+_RATES = {
     "pull_rows_per_second": "pull",
     "push_rows_per_second": "push",
     "both_ways_rows_per_second": "both ways",
@@ -242,14 +242,14 @@ def table(report: dict[str, Any]) -> str:
     rows = [
         (
             run["side"],
-            *(f"{run[name]:,.0f}" for name in RATES),
+            *(f"{run[name]:,.0f}" for name in _RATES),
             f"{1 / run['ratio_to_plain']:.2f}",
             f"{run['cpu_us_a_row']:.2f}",
             f"{run['pushed_bytes_an_entry']:.2f}",
         )
         for run in report["runs"]
     ]
-    head = ("pushes as", *(f"{rate}, rows/s" for rate in RATES.values()), "ours / plain, time")
+    head = ("pushes as", *(f"{rate}, rows/s" for rate in _RATES.values()), "ours / plain, time")
     return f"""# Rows a second over the wire, {report["when"][:10]}
 
 {machine(report, "at the start")} One shard on loopback, {setting["rows"]:,} rows of \

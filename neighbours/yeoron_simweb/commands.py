@@ -20,7 +20,7 @@ def _setting(kind: Any, name: str, about: str, flag: str = "") -> SettingOption:
     return SettingOption(kind, name, about + more, flag)
 
 
-OPTIONS = {
+_OPTIONS = {
     "corpus": _setting(Path, "corpus", "Dated corpus (file or folder), or `generated`."),
     "first_day": _setting(str, "first_day", "First day, YYYY-MM-DD.", "--from"),
     "last_day": _setting(str, "last_day", "Last day, YYYY-MM-DD.", "--to"),
@@ -52,7 +52,7 @@ OPTIONS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(grouped(simweb, OPTIONS))
+    app.command()(grouped(simweb, _OPTIONS))
 
 
 def simweb(
@@ -80,7 +80,7 @@ def simweb(
     from yeoron_simweb.serve import serve as play
 
     log_to_stderr("simweb")
-    settings = {OPTIONS[name].field: value for name, value in given.items()}
+    settings = {_OPTIONS[name].field: value for name, value in given.items()}
     config = validate(SimwebConfig, settings, "yeoron simweb")
     if truth:
         print_json(planted(config))

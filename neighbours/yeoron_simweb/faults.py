@@ -176,6 +176,7 @@ class Refusals:
         self._since: dict[str, float] = {}
 
     def answer(self, request: Request) -> Response:
+        """Refused, or the page once the pause has passed."""
         key = request.query_params.get("key", "")
         now = self._world.wall()
         since = self._since.setdefault(key, now)

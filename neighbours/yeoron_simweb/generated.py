@@ -114,6 +114,7 @@ class Voice:
         self._topics = WeightedChoice(topics, [_weight(rng, topic.name, part) for topic in topics])
 
     def document(self, rng: Random, day: date) -> CorpusDocument:
+        """A document of that day."""
         topics = [self._topics.draw(rng) for _ in range(2)]
         replaced = OWN_WORDS if self._part == "board" else {}
         lines = []

@@ -71,6 +71,7 @@ class OldBoard:
         return _answer(_PAGE.format(session=session, rows=rows, foot=foot))
 
     def post(self, number: int) -> Response:
+        """The page of that post."""
         posts = self._world.read("board")
         if not 1 <= number <= len(posts):
             raise HTTPException(404, "no such post")

@@ -132,6 +132,7 @@ class World:
         return self.clock.published[item.rank]
 
     def clock_state(self) -> dict[str, Any]:
+        """The answer of /clock.json."""
         wall = self.tick()
         start = self._opened if self.clock.state == "waiting" else wall
         return {
