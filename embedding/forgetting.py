@@ -30,10 +30,10 @@ from embedding.server.rowstore.local import LocalRows
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
+from embedding.show.team import TeamStore
 from embedding.snapshots.evidence import EvidenceStore, page_of
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
-from embedding.trends.team import TeamStore
 from embedding.web.headlines import HeadlineStore
 
 _DAY = 86_400.0

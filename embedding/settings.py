@@ -36,10 +36,10 @@ from embedding.kernel.ports import REACHED, bracketed, is_loopback
 from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.show.notifying import NotifyConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
-from embedding.trends.notifying import NotifyConfig
 from embedding.web.config import PageConfig, WebConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_replay, check_rounds

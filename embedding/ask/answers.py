@@ -1,33 +1,28 @@
-"""Questions about a store: words, windows, sources, positions, maps. Answers are kept a while.
-
-What compares windows is imported where it is needed, as in `reader.py`.
+"""What answers of a store are made of: open snapshots, addresses of documents, and what is kept a
+while. The questions are in `questions.py`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedding.ask.config import AskConfig
-from embedding.ask.reader import LaterError, Reader, waited
+from embedding.ask.reader import Reader, waited
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
-from embedding.trends.axis import AxisCache, AxisHistory, axis_history
+from embedding.trends.axis import AxisCache
 from embedding.trends.beside import Beside, UsualContexts, beside
-from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.evidence import NearWords, window_neighbours
-from embedding.trends.findings import WordChange, word_change
-from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments, story_documents
 
 if TYPE_CHECKING:
-    from embedding.trends.contrast import Disagreement, SourceContrast
-    from embedding.trends.history import Together, WordHistory
+    pass
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -39,6 +34,15 @@ EVIDENCE_SAMPLE = 200
 """Addresses of a word that are looked at where some sources are chosen."""
 
 
+class UnknownWordError(InputError):
+    """No snapshot holds a word; nearest: the words that are spelt most like it."""
+
+    def __init__(self, word: str, nearest: Sequence[str]) -> None:
+        about = f"the nearest spellings are {', '.join(nearest)}" if nearest else "none is near it"
+        super().__init__(f"word {word[:80]!r}: no snapshot holds it; {about}.")
+        self.word, self.nearest = word, list(nearest)
+
+
 class Answers:
     """Computes over the snapshots that its reader keeps open; writes nothing.
 
@@ -47,12 +51,11 @@ class Answers:
 
     def __init__(self, config: AskConfig, *, whole: bool = False) -> None:
         """whole: as for `Reader`."""
-        self._config = config
-        self._trends = config.trends
+        self.config = config
         self.reader = Reader(config, whole=whole)
         self._values: Recent[Any] = Recent(KEPT)
         self._slow: Recent[Future[Any]] = Recent(32)
-        self._axes: AxisCache = {}
+        self.axes: AxisCache = {}
         self._evidence = None if config.evidence is None else EvidenceStore(config.evidence)
 
     @property
@@ -64,8 +67,8 @@ class Answers:
         snapshot = self.reader.open(id)
         if snapshot.unreadable is not None:
             return []
-        contexts: UsualContexts = self._kept(("contexts", id), lambda: UsualContexts.of(snapshot))
-        return self._kept(
+        contexts: UsualContexts = self.kept(("contexts", id), lambda: UsualContexts.of(snapshot))
+        return self.kept(
             ("beside", id, word), lambda: beside(snapshot, word, BESIDE_LOOKED_AT, contexts)
         )
 
@@ -73,7 +76,7 @@ class Answers:
         """Words that a window uses as it uses the topic; none without a topic."""
         if not topic:
             return frozenset()
-        near: NearWords = self._kept(
+        near: NearWords = self.kept(
             ("about", id, topic),
             lambda: window_neighbours(self.reader.open(id), topic, TOPIC_WORDS, self.reader.alike),
         )
@@ -110,121 +113,29 @@ class Answers:
         store = self._evidence
         if store is None:
             return ()
-        return self._kept(
-            ("days", *words, start, end, self._latest()),
+        return self.kept(
+            ("days", *words, start, end, self.latest()),
             lambda: tuple(store.days(words, start, end)),
-        )
-
-    def together(self, first: str, second: str) -> tuple[Together, ...]:
-        from embedding.trends.history import together
-
-        return self._kept(
-            ("together", first, second, self._latest()),
-            lambda: together(self.reader, first, second, self._trends),
-        )
-
-    def map(self, word: str) -> NeighbourMap:
-        neighbour_cache = self.reader.neighbour_cache
-        return self._kept(
-            ("map", word, self._latest()),
-            lambda: neighbour_map(self.reader, word, self._trends, neighbour_cache=neighbour_cache),
         )
 
     def report(self, window: str, wait_s: float | None) -> TrendReport:
         """The report of a window, by its label, the id of its snapshot, or `latest`."""
-        return self.reader.report(self.reader.named(window), wait_s)
+        return self.reader.report(self.reader.open(window).id, wait_s)
 
-    def word(self, word: str) -> WordHistory:
-        """A word through all windows; InputError with the nearest spellings for an unknown one."""
-        history = self.reader.history(word)
-        if not history.known:
-            raise self.unknown(word)
-        return history
+    def unknown(self, word: str) -> UnknownWordError:
+        """That no snapshot holds a word."""
+        return UnknownWordError(word, self.reader.vocabulary().nearest_spellings(word))
 
-    def unknown(self, word: str) -> InputError:
-        """That no snapshot holds a word, with the nearest spellings."""
-        near = self.reader.vocabulary().nearest_spellings(word)
-        about = f"the nearest spellings are {', '.join(near)}" if near else "none is near it"
-        return InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
-
-    def axis(self, word: str, name: str) -> AxisHistory:
-        """A word along one of the configured axes; raises InputError for an unknown one."""
-        found = next((one for one in self._config.axes if one.name == name), None)
-        if found is None:
-            known = ", ".join(one.name for one in self._config.axes) or "none"
-            raise InputError(f"axis {name[:40]!r}: there are {known}.")
-        return self.between_poles(word, found.positive, found.negative, self._latest())
-
-    def between_poles(
-        self, word: str, positive: Sequence[str], negative: Sequence[str], id: str
-    ) -> AxisHistory:
-        """A word between two poles up to snapshot `id`.
-
-        The words of an end that no window uses are passed over, and said as `poles`.
-        """
-        return self._kept(
-            ("axis", word, *positive, "", *negative, id),
-            lambda: axis_history(
-                self.reader, word, positive, negative, self._trends, id=id, kept=self._axes
-            ),
-        )
-
-    def contrast(
-        self, first: str, second: str | None, id: str, wait_s: float | None
-    ) -> SourceContrast:
-        """second: a source, or None for all others together."""
-        from embedding.trends.contrast import source_contrast
-
-        return self._later(
-            ("contrast", first, second, id),
-            lambda: source_contrast(self.reader, first, second, self._trends, id=id),
-            wait_s,
-        )
-
-    def disagreement(self, id: str, wait_s: float) -> Disagreement:
-        from embedding.trends.contrast import disagreement
-
-        return self._later(
-            ("disagreement", id), lambda: disagreement(self.reader, self._trends, id=id), wait_s
-        )
-
-    def bias(self, id: str) -> SourceBias:
-        """Which source a window's model serves worst, and proposed weights; raises InputError."""
-        config = self._config
-        return self._kept(
-            ("bias", id),
-            lambda: source_bias(self.reader, self._trends, id=id, weights=config.source_weights),
-        )
-
-    def change(self, word: str, wait_s: float | None) -> WordChange:
-        """Since when a word is used differently, or is there."""
-        # All that are missing are asked for, so that they are computed one after the other.
-        reports, missing = [], False
-        for ref in self.reader.list()[-self._trends.history_windows :]:
-            try:
-                reports.append(self.reader.report(ref.id, wait_s))
-            except LaterError:
-                missing = True
-        if missing:
-            raise LaterError
-        return word_change(word, reports)
-
-    def between(self, before: str, after: str, wait_s: float | None) -> TrendReport:
-        from embedding.trends.between import build_between
-
-        return self._later(
-            ("between", before, after),
-            lambda: build_between(self.reader, before, after, self._trends),
-            wait_s,
-        )
-
-    def _latest(self) -> str:
+    def latest(self) -> str:
+        """The id of the latest snapshot."""
         return self.reader.open().id
 
-    def _kept(self, key: tuple[object, ...], make: Callable[[], A]) -> A:
+    def kept(self, key: Hashable, make: Callable[[], A]) -> A:
+        """What was made of this key, or is made now."""
         value: A = self._values.get(key, make)
         return value
 
-    def _later(self, key: tuple[object, ...], make: Callable[[], A], wait_s: float | None) -> A:
+    def later(self, key: Hashable, make: Callable[[], A], wait_s: float | None) -> A:
+        """The same of what takes long: it is made after what was asked for before."""
         task: Future[A] = self._slow.get(key, lambda: self.reader.begin(make, wait_s))
         return waited(task, wait_s)

@@ -115,7 +115,7 @@ def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:
 
 
 def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFile:
-    from embedding.trends.export import WRITERS, edges_table, neighbour_graph, write_gexf
+    from embedding.show.export import WRITERS, edges_table, neighbour_graph, write_gexf
     from embedding.web.plain import function_words
 
     graph = neighbour_graph(snapshot, words, nearest, function_words())
@@ -128,7 +128,7 @@ def _table(what: str, format: str, window: str, snapshots: Path | None) -> Write
     """window: of the store, or the folder of a store."""
     from embedding.ask.answers import Answers
     from embedding.commands.trends import report_of
-    from embedding.trends.export import WRITERS, findings_table, write_jsonld
+    from embedding.show.export import WRITERS, findings_table, write_jsonld
 
     if snapshots is None and window != "latest" and Path(window).is_dir():
         window, snapshots = "latest", Path(window)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from embedding.ask.reader import Reader
     from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
-    from embedding.trends.axis import AxisHistory
     from embedding.trends.rows import TrendReport
     from embedding.trends.stories import StoryDocuments
 
@@ -99,6 +98,12 @@ class AnswerForm:
     def is_table(self) -> bool:
         return not (self.as_json or self.as_csv)
 
+    def write(self, answer: object, as_csv: Callable[[], str]) -> None:
+        """The answer for a program or a spreadsheet."""
+        from embedding.show.columns import as_json
+
+        sys.stdout.write(as_json(answer) if self.as_json else as_csv())
+
 
 FREQUENCY_HELP = {
     "born": """New words: enough documents use them for the first time.
@@ -135,18 +140,17 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
 
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
+    from embedding.show.columns import as_json as to_json
+    from embedding.show.terminal import ranking_title, story_lines
     from embedding.trends.plain import to_plain
     from embedding.trends.rows import judged
-    from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import ranking_title, story_lines
 
     report = report_of(asked.answers.reader, asked.id)
     refuse_nothing(report)
     every = report.stories if as_json else report.significant_stories()
-    chosen = every[:limit]
-    seen = [asked.answers.story_documents(one, report) for one in chosen]
+    chosen = [(one, asked.answers.story_documents(one, report)) for one in every[:limit]]
     if as_json:
-        rows = [{**to_plain(one), **_plain(where)} for one, where in zip(chosen, seen, strict=True)]
+        rows = [{**to_plain(one), **_plain(where)} for one, where in chosen]
         head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
         sys.stdout.write(to_json({**head, "notes": report.notes, "stories": rows}))
         return
@@ -158,7 +162,7 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
             console.print("Nothing stands out: no change is larger than chance alone could give.")
         if sentence := _last(asked, report, "stories"):
             print_line(sentence)
-    for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):
+    for at, (one, where) in enumerate(chosen, start=1):
         title, *lines = story_lines(one, where)
         console.print()
         print_line(f"{at}. {title}", "bold")
@@ -262,13 +266,36 @@ def axis(
     Examples: `yeoron trends axis 일본` · `yeoron trends axis 일본 --axis sentiment` ·
     `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
     """
+    from embedding.ask.questions import PolesQuestion
+    from embedding.show.columns import axes_csv
+    from embedding.show.terminal import axis_table
+    from embedding.trends.plain import to_plain
+
     axes = axes_asked(asked.settings.web.axes, name, positive, negative)
-    answers = asked.answers
+    answers, histories, faults = asked.answers, {}, {}
     snapshot = answers.reader.open(asked.id)
-    followed = follow(answers, word, axes, snapshot.id)
-    if not any(one and one.points for _, one, _ in followed) and word not in snapshot:
+    for title, poles in axes.items():
+        try:
+            histories[title] = PolesQuestion(word, *poles, snapshot.id).answer(answers)
+        except InputError as error:
+            faults[title] = str(error)
+    if not histories:
+        title, sentence = next(iter(faults.items()))
+        of_poles = title and sentence.startswith(("positive:", "negative:"))
+        raise InputError(f"axis {title}, {sentence}" if of_poles else sentence)
+    if not any(one.points for one in histories.values()) and word not in snapshot:
         raise answers.unknown(word)
-    print_axes(followed, form)
+    if form.is_table:
+        for one in axes:
+            if one in histories:
+                console.print(axis_table(histories[one], one or None))
+            else:
+                print_line(f"{one}: {faults[one]}")
+        return
+    # Axes of the settings are named in JSON (a list) and in CSV (a column).
+    known = {one: to_plain(history) for one, history in histories.items()}
+    plain = [{"axis": one, "error": faults.get(one), **known.get(one, {})} for one in axes]
+    form.write(histories.get("", plain), lambda: axes_csv(histories))
 
 
 def contrast(
@@ -286,16 +313,16 @@ def contrast(
     Examples: `yeoron trends contrast 뉴스` (than all other sources) ·
     `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
     """
-    from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import contrast_csv, contrast_table, fitted
+    from embedding.ask.questions import ContrastQuestion
+    from embedding.show.columns import contrast_csv
+    from embedding.show.terminal import contrast_table, fitted
 
-    answers = asked.answers
     with console.status("Comparing sources …"):
-        contrasted = answers.contrast(first, second, answers.reader.named(asked.id), None)
+        contrasted = ContrastQuestion(first, second or "", asked.id).answer(asked.answers)
     if form.is_table:
         console.print(fitted(contrast_table(contrasted, limit), 2, console.width))
     else:
-        sys.stdout.write(to_json(contrasted) if form.as_json else contrast_csv(contrasted, limit))
+        form.write(contrasted, lambda: contrast_csv(contrasted, limit))
 
 
 def bias(asked: AskedWindow, form: AnswerForm) -> None:
@@ -303,13 +330,13 @@ def bias(asked: AskedWindow, form: AnswerForm) -> None:
 
     Example: `yeoron trends bias --snapshots store`
     """
-    from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import bias_csv, bias_table, weights_setting
+    from embedding.ask.questions import BiasQuestion
+    from embedding.show.columns import bias_csv
+    from embedding.show.terminal import bias_table, weights_setting
 
-    answers = asked.answers
-    measured = answers.bias(answers.reader.named(asked.id))
+    measured = BiasQuestion(asked.id).answer(asked.answers)
     if not form.is_table:
-        sys.stdout.write(to_json(measured) if form.as_json else bias_csv(measured))
+        form.write(measured, lambda: bias_csv(measured))
         return
     console.print(bias_table(measured))
     if measured.predicted is not None:
@@ -352,16 +379,16 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import fitted, word_csv, word_table
+    from embedding.ask.questions import ChangeQuestion, WordQuestion
+    from embedding.show.columns import word_csv
+    from embedding.show.terminal import fitted, word_table
 
-    answers = asked.answers
-    history = answers.word(word)
+    history = WordQuestion(word).answer(asked.answers)
     if not form.is_table:
-        sys.stdout.write(to_json(history) if form.as_json else word_csv(history))
+        form.write(history, lambda: word_csv(history))
         return
     with console.status("Comparing windows …"):
-        change = answers.change(history.word, None)
+        change = ChangeQuestion(history.word).answer(asked.answers)
     console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
@@ -382,21 +409,15 @@ def _last(asked: AskedWindow, report: TrendReport, name: str) -> str:
 
 
 def _print(report: TrendReport, name: str, limit: int, form: AnswerForm) -> None:
-    refuse_nothing(report)
-    from embedding.trends.table import (
-        fitted,
-        notes_of,
-        ranking,
-        ranking_csv,
-        ranking_json,
-        ranking_table,
-        ranking_title,
-    )
+    from embedding.ask.questions import RankingAnswer
+    from embedding.show.columns import ranking_csv
+    from embedding.show.terminal import fitted, notes_of, ranking_table, ranking_title
 
+    refuse_nothing(report)
+    answer = RankingAnswer.of(report, name, limit)
     if not form.is_table:
-        text = ranking_json if form.as_json else ranking_csv
-        sys.stdout.write(text(report, name, limit))
-    elif ranking(report, name):
+        form.write(answer, lambda: ranking_csv(answer.rows))
+    elif answer.rows:
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
     else:
         print_line(ranking_title(report, name))
@@ -437,8 +458,9 @@ def _write(
     form: AnswerForm,
 ) -> None:
     """A line for each row, written as they come: a hundred thousand would have to be held whole."""
+    from embedding.show.columns import csv_cell
+    from embedding.show.terminal import ranking_title
     from embedding.trends.plain import to_plain
-    from embedding.trends.table import csv_cell, ranking_title
 
     if form.as_json:
         head = {
@@ -477,93 +499,38 @@ def _line(row: Mapping[str, Any]) -> str:
     )
 
 
-Pole = tuple[str, ...]
-Followed = tuple[str | None, "AxisHistory | None", str | None]
-"""Name of an axis, where it has one; a word along it, or the sentence why it cannot be followed."""
-
-
 def axes_asked(
     configured: Sequence[AxisConfig], name: str | None, positive: str | None, negative: str | None
-) -> list[tuple[str | None, Pole, Pole]]:
-    """The given poles, else the named axis of the settings, else all of them.
+) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """By name both poles: those given, without a name, else the named axis of the settings, else
+    all of them.
 
     Raises InputError for one pole without the other, poles beside a name, an unknown name, and
     settings without axes.
     """
-    if positive is not None or negative is not None:
-        return [(None, *_poles(name, positive, negative))]
-    axes = [(one.name, one.positive, one.negative) for one in configured]
-    known = ", ".join(one.name for one in configured) or "none"
-    found = [one for one in axes if name in (None, one[0])]
-    if name is not None and not found:
-        raise InputError(f"--axis {name[:40]}: the settings' axes (web.axes) are {known}.")
-    if not found:
-        raise InputError("the settings have no axes (web.axes); give --positive and --negative.")
-    return [*found]
-
-
-def _poles(name: str | None, positive: str | None, negative: str | None) -> tuple[Pole, Pole]:
-    if name is not None:
-        raise InputError(
-            f"--axis {name[:40]} beside poles: give an axis by its name, or --positive and "
-            "--negative."
-        )
-    for option, side in (("--positive", positive), ("--negative", negative)):
-        if side is None:
+    given = {"--positive": positive, "--negative": negative}
+    missing = [option for option, pole in given.items() if pole is None]
+    if len(missing) < len(given):
+        if name is not None:
             raise InputError(
-                f"{option} is missing: an axis needs both poles; without either, the axes of the "
-                "settings answer."
+                f"--axis {name[:40]} beside poles: give an axis by its name, or --positive and "
+                "--negative."
             )
-    one, other = (
-        tuple(word.strip() for word in (side or "").split(",") if word.strip())
-        for side in (positive, negative)
-    )
-    return one, other
-
-
-def follow(
-    answers: Answers, word: str, axes: Sequence[tuple[str | None, Pole, Pole]], id: str
-) -> list[Followed]:
-    """The word along each axis up to snapshot `id`.
-
-    Raises InputError when no axis can be followed: none of a pole's words was used, or there are no
-    sums of usage. Where another axis can, the sentence is kept in its place.
-    """
-    found: list[Followed] = []
-    for name, positive, negative in axes:
-        try:
-            found.append((name, answers.between_poles(word, positive, negative, id), None))
-        except InputError as error:
-            found.append((name, None, str(error)))
-    if axes and not any(history for _, history, _ in found):
-        name, _, sentence = found[0]
-        of_poles = str(sentence).startswith(("positive:", "negative:"))
-        raise InputError(f"axis {name}, {sentence}" if name and of_poles else str(sentence))
-    return found
-
-
-def print_axes(found: Sequence[Followed], form: AnswerForm) -> None:
-    """To standard output. Axes of the settings are named in JSON (a list) and in CSV (a column)."""
-    from embedding.trends.plain import to_plain
-    from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import axes_csv, axis_csv, axis_table
-
-    given = found[0][1] if found[0][0] is None else None
-    if form.as_json:
-        plain = [
-            {"axis": name, "error": sentence, **(to_plain(history) if history else {})}
-            for name, history, sentence in found
-        ]
-        sys.stdout.write(to_json(plain if given is None else given))
-    elif form.as_csv:
-        named = [(name or "", history) for name, history, _ in found if history is not None]
-        sys.stdout.write(axes_csv(named) if given is None else axis_csv(given))
-    else:
-        for name, history, sentence in found:
-            if history is not None:
-                console.print(axis_table(history, name))
-            else:
-                print_line(f"{name}: {sentence}")
+        if missing:
+            raise InputError(
+                f"{missing[0]} is missing: an axis needs both poles; without either, the axes of "
+                "the settings answer."
+            )
+        split = [[word.strip() for word in (pole or "").split(",")] for pole in given.values()]
+        one, other = (tuple(filter(None, words)) for words in split)
+        return {"": (one, other)}
+    axes = {one.name: (one.positive, one.negative) for one in configured}
+    if name is not None and name not in axes:
+        known = ", ".join(axes) or "none"
+        raise InputError(f"--axis {name[:40]}: the settings' axes (web.axes) are {known}.")
+    if not axes:
+        raise InputError("the settings have no axes (web.axes); give --positive and --negative.")
+    return axes if name is None else {name: axes[name]}
 
 
 QUIET_S = 2.0
@@ -684,11 +651,12 @@ def report_between(answers: Answers, windows: tuple[str, str]) -> TrendReport:
     """The report of what changed in meaning between two windows, or snapshots; InputError unless
     they are neighbours.
     """
+    from embedding.ask.questions import BetweenQuestion
     from embedding.trends.between import refuse_apart
 
     before, after = map(answers.reader.store.require, windows)
     with _explained_if_slow(_BETWEEN):
-        report = answers.between(before, after, None)
+        report = BetweenQuestion(before, after).answer(answers)
     refuse_apart(report)
     return report
 

@@ -1,29 +1,21 @@
-"""Answers for programs: the page's figures and sentences as records of `/api/v1` and `yeoron mcp`.
+"""Answers for programs: what `ask` answers with the page's sentences and addresses, as records of
+`/api/v1` and `yeoron mcp`.
 
 A field that is a record of `embedding.trends` has its meaning there; OpenAPI shows both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from embedding.ask.answers import Answers
-from embedding.snapshots.evidence import Evidence
-from embedding.trends.contrast import SourceContrast
-from embedding.trends.findings import findings_of
+from embedding.ask.questions import DocumentAddress, FoundStories, WordPair
+from embedding.trends.findings import WordChange
 from embedding.trends.history import Together, WordHistory
-from embedding.trends.material import figures
-from embedding.trends.rows import (
-    Note,
-    Story,
-    TrendReport,
-    TrendRow,
-    WindowFigures,
-    WindowSource,
-)
-from embedding.trends.scoretable import WordScores
-from embedding.web.findings import story_sentences
+from embedding.trends.plain import to_plain
+from embedding.trends.rows import Note, Story, WindowFigures
+from embedding.web.findings import change_sentences, story_sentences
 from embedding.web.links import PagePaths
 from embedding.web.text import PageText
 
@@ -33,15 +25,6 @@ class ErrorAnswer:
     """Why there is no answer, in one sentence."""
 
     error: str
-
-
-@dataclass(frozen=True)
-class DocumentAddress:
-    """Where a document stands, who published it, on which day by the windows' clock; no text."""
-
-    url: str
-    source: str
-    published: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +55,6 @@ class StoriesAnswer:
 
 
 @dataclass(frozen=True)
-class RankingAnswer:
-    """One ranking of a window, surest first."""
-
-    snapshot: WindowFigures
-    compared_with: WindowFigures | None
-    notes: tuple[Note, ...]
-    ranking: str
-    rows: tuple[TrendRow, ...]
-
-
-@dataclass(frozen=True)
 class WindowAnswer:
     """A window and what was read in it.
 
@@ -103,45 +75,12 @@ class WindowsAnswer:
 
 
 @dataclass(frozen=True)
-class SourcesAnswer:
-    """The sources of a window, most documents first."""
-
-    snapshot: WindowFigures
-    compared_with: WindowFigures | None
-    sources: tuple[WindowSource, ...]
-
-
-@dataclass(frozen=True)
 class CompareAnswer:
     """Two words through all windows, and how near they stand (cosine; null: not both known)."""
 
     words: tuple[WordHistory, WordHistory]
     nearness: tuple[Together, ...]
     page: str
-
-
-@dataclass(frozen=True)
-class EvidenceAnswer:
-    """Documents of a window that hold a word."""
-
-    word: str
-    window: str
-    documents: tuple[DocumentAddress, ...]
-
-
-@dataclass(frozen=True)
-class ScoresAnswer:
-    """The figures of every word that was compared, surest first.
-
-    total   words that were compared; rows begins at `offset`
-    rows    rank, word, z, p, q, significant, shift, expected, and counts before and now
-    """
-
-    snapshot: WindowFigures
-    compared_with: WindowFigures | None
-    total: int
-    offset: int
-    rows: tuple[Mapping[str, float | int | str | bool | None], ...]
 
 
 API_WAIT_S = 60.0
@@ -159,87 +98,40 @@ class Reading:
     t: PageText
     paths: PagePaths
 
+    def stories(self, answer: FoundStories) -> StoriesAnswer:
+        """Stories in sentences, with the days and addresses of their documents."""
+        report, stories = answer.report, []
+        for story, where in answer.stories:
+            days = (None, None) if where is None else (where.first, where.last)
+            first, last = (None if day is None else day.isoformat() for day in days)
+            stories.append(
+                StoryAnswer(
+                    **vars(story),
+                    said=story_sentences(story, report, self.t),
+                    first_day=first,
+                    last_day=last,
+                    addresses=() if where is None else DocumentAddress.of(where.documents),
+                    page=self.paths.window(report.snapshot.id),
+                )
+            )
+        return StoriesAnswer(report.snapshot, report.compared_with, report.notes, tuple(stories))
 
-class ProgramAnswers:
-    """Answers what a program asks, over what the pages read.
-
-    A window is `latest`, a label (`2020-03`) or the id of a snapshot. Every method raises
-    SnapshotError or InputError with one sentence, and LaterError where it takes too long.
-    """
-
-    def __init__(self, answers: Answers) -> None:
-        self._reader = answers.reader
-        self._answers = answers
-
-    def report(self, window: str) -> TrendReport:
-        self._reader.open(window)
-        return self._answers.report(window, API_WAIT_S)
-
-    def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
-        """What happened in a window."""
-        report = self.report(window)
-        rows = tuple(self._story(one, report, to) for one in report.stories[:limit])
-        return StoriesAnswer(report.snapshot, report.compared_with, report.notes, rows)
-
-    def windows(self, to: Reading) -> WindowsAnswer:
-        """All windows; no report is computed for it."""
-        found = []
-        for ref in self._reader.listing().refs:
-            report = self._reader.known_report(ref.id)
-            known = None if report is None else findings_of(report)
-            about = figures(self._reader.open(ref.id))
-            found.append(WindowAnswer(about, known, to.paths.window(ref.id)))
-        return WindowsAnswer(tuple(found))
-
-    def compare(self, first: str, second: str, to: Reading) -> CompareAnswer:
-        """Two words through all windows."""
-        words = (self._answers.word(first), self._answers.word(second))
-        nearness = self._answers.together(first, second)
-        return CompareAnswer(words, nearness, to.paths.compare(first, second))
-
-    def sources(self, window: str) -> SourcesAnswer:
-        report = self.report(window)
-        return SourcesAnswer(report.snapshot, report.compared_with, report.by_source())
-
-    def contrast(
-        self, first: str, second: str, window: str, limit: int | None = None
-    ) -> SourceContrast:
-        """Words that two sources of a window use differently."""
-        found = self._answers.contrast(first, second, self._reader.open(window).id, API_WAIT_S)
-        return replace(found, rows=found.rows[:limit])
-
-    def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:
-        """Documents of a window that hold a word."""
-        about = self._reader.open(window).manifest.window
-        times = about.start.isoformat(), about.end.isoformat()
-        found = self._answers.evidence(word, *times, n)
-        return EvidenceAnswer(word, about.label, addresses(found))
-
-    def scores(self, window: str, offset: int, limit: int) -> ScoresAnswer:
-        """The figures of every word that was compared, `limit` of them from `offset` on."""
-        report = self.report(window)
-        found = self._reader.scores(report, API_WAIT_S)
-        part = WordScores(found.table.slice(offset, limit), found.key)
-        rows = tuple(part.rows())
-        return ScoresAnswer(report.snapshot, report.compared_with, len(found), offset, rows)
-
-    def _story(self, story: Story, report: TrendReport, to: Reading) -> StoryAnswer:
-        where = self._answers.story_documents(story, report)
-        days = () if where is None else (where.first, where.last)
-        first, last = (None if day is None else day.isoformat() for day in days or (None, None))
-        return StoryAnswer(
-            **vars(story),
-            said=story_sentences(story, report, to.t),
-            first_day=first,
-            last_day=last,
-            addresses=() if where is None else addresses(where.documents),
-            page=to.paths.window(report.snapshot.id),
+    def windows(self, answer: tuple[tuple[WindowFigures, int | None], ...]) -> WindowsAnswer:
+        """Windows with the addresses of their pages."""
+        return WindowsAnswer(
+            tuple(WindowAnswer(*one, self.paths.window(one[0].id)) for one in answer)
         )
 
+    def compare(self, answer: WordPair) -> CompareAnswer:
+        """Two words with the address of their page."""
+        first, second = answer.words
+        page = self.paths.compare(first.word, second.word)
+        return CompareAnswer(answer.words, answer.nearness, page)
 
-def addresses(found: Sequence[Evidence]) -> tuple[DocumentAddress, ...]:
-    """Documents as programs read them."""
-    return tuple(DocumentAddress(one.url, one.source, one.published.isoformat()) for one in found)
+    def since(self, answer: WordChange) -> Mapping[str, Any]:
+        """When a word changed, in sentences."""
+        text, about = change_sentences(answer, self.t)
+        return {**to_plain(answer), "text": text, "about": about}
 
 
 def absolute(paths: PagePaths, origin: str) -> PagePaths:

@@ -20,11 +20,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from embedding import __version__
-from embedding.ask.answers import Answers
+from embedding.ask.answers import Answers, UnknownWordError
 from embedding.ask.reader import LaterError
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, KeyedError, SnapshotError, YeoronError
-from embedding.trends.team import TeamStore
+from embedding.show.team import TeamStore
 from embedding.web.api import (
     PREFIXES,
     api_routes,
@@ -262,6 +262,12 @@ def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
         response = answer(request, 503, "not_yet", "the answer is being computed: ask again.")
         response.headers["Retry-After"] = str(RETRY_S)
         return response
+
+    @app.exception_handler(UnknownWordError)
+    def unknown_word(request: Request, error: UnknownWordError) -> Response:
+        if _for_programs(request):
+            return answer(request, 400, detail=str(error))
+        return site.render(request, "unknown.html", 404, word=error.word, nearest=error.nearest)
 
     @app.exception_handler(ModuleNotFoundError)
     def not_installed(request: Request, error: ModuleNotFoundError) -> Response:

@@ -6,27 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
+from embedding.ask.questions import (
+    BetweenQuestion,
+    CompareQuestion,
+    ContrastQuestion,
+    MapQuestion,
+    WordQuestion,
+)
 from embedding.kernel.calendar import day_number, day_of
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
+from embedding.show.columns import contrast_csv, pair_csv, ranking_csv
 from embedding.snapshots.evidence import DayCount
 from embedding.snapshots.store import LATEST
-from embedding.trends import table
 from embedding.trends.between import refuse_apart
 from embedding.trends.history import Together, WordHistory
 from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
+from embedding.web.asking import page_of
 from embedding.web.charts import COLOURS, ChartLine, lines, over_windows, rates_over_windows
 from embedding.web.filters import PageFilter
-from embedding.web.pages import csv_file, filtered, latest_known, nothing, unknown
+from embedding.web.pages import csv_file, filtered, latest_known, nothing
 from embedding.web.plain import plain_map, plain_report, plain_rows, topical
 from embedding.web.site import PageSite, Site
 from embedding.web.text import PageText
@@ -203,7 +211,8 @@ def _compare(site: PageSite, request: Request, a: str = "", b: str = "") -> Resp
     points = [one.points[_last_known(one)] for one in histories]
     near = [topical(point.neighbours) for point in points]
     shown, t = {point.snapshot for point in histories[0].points}, site.words(request)
-    nearness = [one for one in site.answers.together(a, b) if one.snapshot in shown]
+    pair = CompareQuestion(a, b).answer(site.answers)
+    nearness = [one for one in pair.nearness if one.snapshot in shown]
     return page(
         histories=histories,
         frequency=rates_chart(histories, t),
@@ -263,14 +272,9 @@ def _over(site: PageSite, request: Request, w: Watched = None) -> Response:
 
 @exploring_routes.get("/compare.csv")
 def _compare_csv(site: PageSite, request: Request, a: str, b: str) -> Response:
-    first, second = site.reader.history(a), site.reader.history(b)
-    for history in (first, second):
-        if not history.known:
-            return unknown(site, request, history.word)
-    chosen = site.filter(request)
-    first, second = chosen.history(first), chosen.history(second)
-    text = table.pair_csv(first, second, site.answers.together(a, b))
-    return csv_file(text, "compare.csv")
+    pair, chosen = CompareQuestion(a, b).answer(site.answers), site.filter(request)
+    first, second = map(chosen.history, pair.words)
+    return csv_file(pair_csv(first, second, pair.nearness), "compare.csv")
 
 
 def _last_known(history: WordHistory) -> int:
@@ -296,7 +300,7 @@ def _windows(site: PageSite, request: Request, then: str = "", now: str = "") ->
         return page(then, now, [t("windows_same")])
     if then in order and now in order and order.index(then) > order.index(now):
         then, now = now, then
-    report = site.answers.between(then, now, PATIENCE_S)
+    report = BetweenQuestion(then, now).answer(site.answers, PATIENCE_S)
     return page(
         then,
         now,
@@ -311,11 +315,11 @@ def _windows(site: PageSite, request: Request, then: str = "", now: str = "") ->
 def _windows_csv(site: PageSite, request: Request, ranking: str, then: str, now: str) -> Response:
     if ranking not in RANKINGS:
         raise HTTPException(404)
-    report = site.answers.between(then, now, LONG_S)
+    report = BetweenQuestion(then, now).answer(site.answers, LONG_S)
     if ranking == "moved":
         refuse_apart(report)
     report = filtered(site, request, report)
-    return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
+    return csv_file(ranking_csv(getattr(report, ranking)), f"{ranking}-{then}-{now}.csv")
 
 
 def _steps(
@@ -331,8 +335,8 @@ def _steps(
 
 @exploring_routes.get("/sources.csv")
 def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:
-    found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
-    return csv_file(table.contrast_csv(found), f"sources-{found.snapshot}.csv")
+    found = ContrastQuestion(a, b, id).answer(site.answers, LONG_S)
+    return csv_file(contrast_csv(found), f"sources-{found.snapshot}.csv")
 
 
 @exploring_routes.get("/sources")
@@ -357,7 +361,9 @@ def _sources(
         sentence = _unfit(names, chosen, site.words(request))
         try:
             if not sentence:
-                found = site.answers.contrast(chosen[0], chosen[1], manifest.id, PATIENCE_S)
+                found = ContrastQuestion(first, second, manifest.id).answer(
+                    site.answers, PATIENCE_S
+                )
         except InputError as error:
             sentence = sentence_of(error, site.words(request))
     return site.render(
@@ -380,25 +386,24 @@ def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
     return t("sources_unknown", source=formats.short_word(unknown[0])) if unknown else ""
 
 
-@exploring_routes.get("/map")
-def _map(site: PageSite, request: Request, w: str = "") -> Response:
-    if not w:
-        raise HTTPException(404)
-    history = site.reader.history(w)
-    if not history.known:
-        return unknown(site, request, w)
-    found, t = plain_map(site.answers.map(w)), site.words(request)
-    last = found.windows[-1] if found.windows else None
-    near = () if last is None else (one for one in last.places if one.near)
-    return site.render(
-        request,
-        "map.html",
-        word=w,
-        data=_map_data(found, t),
-        last=last,
-        nearest=sorted(near, key=lambda one: -one.similarity),
-        notes=brief.say(history.notes, history.points[-1].label, t),
+def _map(site: Site, request: Request, found: NeighbourMap) -> dict[str, Any]:
+    history, shown, t = (
+        WordQuestion(found.word).answer(site.answers),
+        plain_map(found),
+        site.words(request),
     )
+    last = shown.windows[-1] if shown.windows else None
+    near = () if last is None else (one for one in last.places if one.near)
+    return {
+        "word": found.word,
+        "data": _map_data(shown, t),
+        "last": last,
+        "nearest": sorted(near, key=lambda one: -one.similarity),
+        "notes": brief.say(history.notes, history.points[-1].label, t),
+    }
+
+
+exploring_routes.get("/map")(page_of(MapQuestion, "map.html", _map))
 
 
 def _each_once(words: Sequence[str]) -> list[str]:

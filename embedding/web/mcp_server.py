@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -13,17 +13,29 @@ from pydantic import Field
 
 from embedding import __version__
 from embedding.ask.answers import Answers
+from embedding.ask.questions import (
+    ChangeQuestion,
+    CompareQuestion,
+    ContrastQuestion,
+    EvidenceQuestion,
+    Question,
+    ReportQuestion,
+    SourcesQuestion,
+    StoriesQuestion,
+    WordQuestion,
+)
 from embedding.ask.reader import LaterError
 from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
-from embedding.web.answering import API_WAIT_S, ProgramAnswers, Reading
+from embedding.web.answering import API_WAIT_S, Reading
 from embedding.web.config import WebConfig
 from embedding.web.findings import change_sentences, row_sentences, sureness, use_sentences
 from embedding.web.links import PagePaths
 from embedding.web.text import FALLBACK, PageText, unit_shown
 
+A = TypeVar("A")
 DOCUMENTS = 3
 """Addresses of documents given for a word."""
 WINDOWS_SHOWN = 24
@@ -45,7 +57,6 @@ class WordTools:
 
     def __init__(self, config: WebConfig, page: str) -> None:
         self._answers = Answers(config)
-        self._programs = ProgramAnswers(self._answers)
         self._paths = PagePaths(page.rstrip("/"))
 
     def stories(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
@@ -54,7 +65,8 @@ class WordTools:
         Each story says in sentences what happened and how sure that is (`said`), with figures, days
         and addresses of documents. Those that are not `significant` may be chance.
         """
-        return {**to_plain(self._programs.stories(window, limit, self._reading()))}
+        answer = self._ask(StoriesQuestion(window, limit))
+        return {**to_plain(self._reading().stories(answer))}
 
     def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """Words whose meaning changed since the window before, surest first.
@@ -62,7 +74,7 @@ class WordTools:
         Each has sentences, the words it was used like before and now, who wrote it, and addresses
         of documents. Rows that are not `significant` may be chance.
         """
-        report = self._programs.report(window)
+        report = self._ask(ReportQuestion(window))
         t = self._reading().t
         rows = [
             {
@@ -88,8 +100,7 @@ class WordTools:
         """One word over time: documents and sources that use it, its neighbours, since when it is
         used differently and how clear that is, and addresses of documents of the latest window.
         """
-        history = self._answers.word(word)
-        change = self._answers.change(word, API_WAIT_S)
+        history, change = self._ask(WordQuestion(word)), self._ask(ChangeQuestion(word))
         said = " ".join(change_sentences(change, self._reading().t)).strip()
         return {
             "changed": {**to_plain(change), "said": said},
@@ -106,7 +117,7 @@ class WordTools:
         """Two words over time: how often each is used, and how near they stand in each window
         (cosine: 1 is the same use, 0 is none in common).
         """
-        found = self._programs.compare(first, second, self._reading())
+        found = self._reading().compare(self._ask(CompareQuestion(first, second)))
         words = [
             {**_shown(one), **self._documents(one.word, one.points[-1].label)}
             for one in found.words
@@ -124,13 +135,13 @@ class WordTools:
         """The sources of a window and what each brought; with two of them the words that they use
         differently, surest first, in sentences and with addresses of documents.
         """
-        answer = to_plain(self._programs.sources(window))
+        answer = to_plain(self._ask(SourcesQuestion(window)))
         if bool(first) != bool(second):
             raise ToolError("name two sources, or none.")
         if not first:
             return {**answer}
         t = self._reading().t
-        found = self._programs.contrast(first, second, window, limit)
+        found = self._ask(ContrastQuestion(first, second, window, limit))
         rows = [
             {
                 **to_plain(row),
@@ -154,6 +165,9 @@ class WordTools:
             server.add_tool(_in_a_sentence(tool), annotations=reads)
         return server
 
+    def _ask(self, question: Question[A]) -> A:
+        return question.answer(self._answers, API_WAIT_S)
+
     def _reading(self) -> Reading:
         # A model reads English; the words themselves are as they were written.
         return Reading(PageText(FALLBACK, unit_shown(self._answers.reader)), self._paths)
@@ -161,7 +175,8 @@ class WordTools:
     def _documents(self, word: str, window: str) -> dict[str, Any]:
         if not self._answers.has_evidence:
             return {"documents": []}
-        return {"documents": to_plain(self._programs.evidence(word, window, DOCUMENTS).documents)}
+        answer = self._ask(EvidenceQuestion(word, window, DOCUMENTS))
+        return {"documents": to_plain(answer.documents)}
 
 
 def _shown(history: WordHistory) -> dict[str, Any]:

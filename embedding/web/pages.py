@@ -11,11 +11,17 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from embedding.ask.questions import (
+    BiasQuestion,
+    ChangeQuestion,
+    DisagreementQuestion,
+    WordQuestion,
+)
 from embedding.ask.reader import LaterError
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
+from embedding.show.columns import ranking_csv, word_csv
 from embedding.snapshots.evidence import Evidence
-from embedding.trends import table
 from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import Disagreement
 from embedding.trends.findings import WordChange, findings_of, last_with_findings
@@ -179,7 +185,7 @@ def _ranking_csv(site: PageSite, request: Request, id: str, ranking: str) -> Res
     if ranking not in RANKINGS:
         raise HTTPException(404)
     report = filtered(site, request, site.reader.report(id, wait_s=60.0))
-    return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
+    return csv_file(ranking_csv(getattr(report, ranking)), f"{ranking}-{report.snapshot.id}.csv")
 
 
 def _brief(
@@ -238,7 +244,7 @@ def _compared(
     if sum(1 for n in read.values() if n) < 2:
         return None, False
     try:
-        found = site.answers.disagreement(report.snapshot.id, wait_s)
+        found = DisagreementQuestion(report.snapshot.id).answer(site.answers, wait_s)
     except (InputError, SnapshotError):
         return None, False
     except LaterError:
@@ -295,7 +301,7 @@ def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None
 
 def _bias(site: Site, id: str) -> SourceBias | None:
     try:
-        return site.answers.bias(id)
+        return BiasQuestion(id).answer(site.answers)
     except InputError:
         return None
 
@@ -322,9 +328,7 @@ def _word_by_query(
 def _word(
     site: PageSite, request: Request, word: str, then: str | None = None, now: str | None = None
 ) -> Response:
-    history = site.reader.history(word)
-    if not history.known:
-        return unknown(site, request, word)
+    history = WordQuestion(word).answer(site.answers)
     word = history.word
     t, chosen = site.words(request), site.filter(request)
     history = chosen.history(history)
@@ -333,7 +337,7 @@ def _word(
     latest = history.points[-1]
     change: WordChange | None = None
     with suppress(LaterError):
-        change = site.answers.change(word, AT_ONCE_S)
+        change = ChangeQuestion(word).answer(site.answers, AT_ONCE_S)
     view = word_view(history, then, now, t, change)
     return site.render(
         request,
@@ -354,10 +358,8 @@ def _word(
 
 @page_routes.get("/word.csv")
 def _word_csv(site: PageSite, request: Request, w: str) -> Response:
-    history = site.reader.history(w)
-    if not history.known:
-        return unknown(site, request, w)
-    return csv_file(table.word_csv(site.filter(request).history(history)), "word.csv")
+    history = WordQuestion(w).answer(site.answers)
+    return csv_file(word_csv(site.filter(request).history(history)), "word.csv")
 
 
 def _evidence(
@@ -368,12 +370,6 @@ def _evidence(
     except SnapshotError as error:
         log.warning("%s", error)
         return None
-
-
-def unknown(site: Site, request: Request, word: str) -> HTMLResponse:
-    """No snapshot holds the word: the nearest spellings."""
-    nearest = site.reader.vocabulary().nearest_spellings(word)
-    return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
 
 
 @page_routes.get("/search")

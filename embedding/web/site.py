@@ -20,10 +20,10 @@ from starlette.responses import HTMLResponse
 from embedding.ask.answers import Answers
 from embedding.ask.reader import Reader
 from embedding.kernel.errors import KeyedError, SnapshotError
+from embedding.show.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.trends.recent import Fresh
-from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
-from embedding.web.answering import ProgramAnswers, Reading, absolute
+from embedding.web.answering import Reading, absolute
 from embedding.web.config import WebConfig
 from embedding.web.filters import FILTER_NAMES, PageFilter
 from embedding.web.headlines import Headlines
@@ -110,10 +110,6 @@ class Site:
             value, ensure_ascii=False
         )
         return environment
-
-    @cached_property
-    def programs(self) -> ProgramAnswers:
-        return ProgramAnswers(self.answers)
 
     @property
     def reader(self) -> Reader:

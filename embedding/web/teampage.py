@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from embedding.kernel.errors import KeyedError
-from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, REPORT_FORMATS, TeamStore
+from embedding.show.team import LONGEST_NAME, LONGEST_NOTE, REPORT_FORMATS, TeamStore
 from embedding.web.exploring import watch_lines
 from embedding.web.handout.writing import FORMATS
 from embedding.web.login import local_path, read_body

@@ -17,6 +17,7 @@ from rich.table import Table
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError
 from embedding.settings import Settings
+from embedding.show.terminal import story_lines
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import disagreement
 from embedding.trends.findings import sureness
@@ -24,7 +25,6 @@ from embedding.trends.material import Snapshots
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.trends.storage import load, saved
-from embedding.trends.table import story_lines
 
 WORDS_LISTED = 10
 PLANTED_PART = "planted"

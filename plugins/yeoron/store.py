@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _MOVED = ("word", "significant", "q", "shift", "documents_before", "documents", "neighbours")
 _COUNTED = ("word", "significant", "q", "documents_before", "documents", "sources")
+_ROW = (
+    *("word", "significant", "q", "p", "z", "shift", "since"),
+    *("count_before", "count", "documents_before", "documents", "authors_before", "authors"),
+    *("per_1000_before", "per_1000", "sources", "neighbours_before", "neighbours", "parts"),
+)
 _TITLES = {
     "moved": "Words whose meaning changed",
     "born": "New words",
@@ -177,8 +182,10 @@ class Store:
     def word(self, word: str) -> Word:
         """One word through all windows."""
         _check_text("word", word)
-        history = self._answers.word(word)
-        return Word(history, lambda: self._answers.change(history.word, None))
+        from embedding.ask.questions import ChangeQuestion, WordQuestion
+
+        history = WordQuestion(word).answer(self._answers)
+        return Word(history, lambda: ChangeQuestion(history.word).answer(self._answers))
 
     def nearest(self, word: str, window: str = LATEST, n: int = 10) -> Table:
         """The n words with the nearest vectors in the model at the end of a window.
@@ -198,19 +205,16 @@ class Store:
 
     def contrast(self, first: str, second: str | None = None, window: str = LATEST) -> Table:
         """Words that a source uses differently than another, or than all others; surest first."""
+        from embedding.ask.questions import ContrastQuestion
+
         for role, source in (("first", first), ("second", first if second is None else second)):
             _check_text(role, source)
         name = self._id("window", window)
-        found = self._answers.contrast(first, second, name, None)
+        found = ContrastQuestion(first, second or "", name).answer(self._answers)
+        columns = ("word", "significant", "q", "p", "z", "mentions_first", "mentions_second")
         rows = [
             {
-                "word": row.word,
-                "significant": row.significant,
-                "q": row.q,
-                "p": row.p,
-                "z": row.z,
-                "mentions_first": row.mentions_first,
-                "mentions_second": row.mentions_second,
+                **{column: getattr(row, column) for column in columns},
                 "neighbours_first": [near.word for near in row.neighbours_first],
                 "neighbours_second": [near.word for near in row.neighbours_second],
             }
@@ -251,18 +255,22 @@ class Store:
         return self._reader.store.require(window)
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
+        from embedding.ask.questions import BetweenQuestion
+
         name = self._id("window", window)
         if against is None:
             return self._reader.report(name, None)
-        return self._answers.between(self._id("against", against), name, None)
+        return BetweenQuestion(self._id("against", against), name).answer(self._answers)
 
     def _ranking(self, name: str, window: str, against: str | None, shown: Sequence[str]) -> Table:
+        from embedding.show.columns import trend_record
         from embedding.trends.between import refuse_apart
 
         report = self._report(window, against)
         if name == "moved" and against is not None:
             refuse_apart(report)
-        rows = [_row(row) for row in getattr(report, name)]
+        records = map(trend_record, getattr(report, name))
+        rows = [{column: one[column] for column in _ROW} for one in records]
         than = "" if report.compared_with is None else f" and {report.compared_with.label}"
         clear = _clear(getattr(report, name), report.compared(name))
         title = f"{_TITLES[name]}: {report.snapshot.label}{than}{clear}"
@@ -282,30 +290,6 @@ def _clear(rows: Sequence[TrendRow | Story], compared: int) -> str:
 
 def _notes(report: TrendReport) -> list[str]:
     return [note.text for note in report.notes]
-
-
-def _row(row: TrendRow) -> dict[str, object]:
-    return {
-        "word": row.word,
-        "significant": row.significant,
-        "q": row.q,
-        "p": row.p,
-        "z": row.z,
-        "shift": row.shift,
-        "since": row.since,
-        "count_before": row.count_before,
-        "count": row.count,
-        "documents_before": row.documents_before,
-        "documents": row.documents,
-        "authors_before": row.authors_before,
-        "authors": row.authors,
-        "per_1000_before": row.rate_before,
-        "per_1000": row.rate,
-        "sources": [one.source for one in row.sources if one.documents],
-        "neighbours_before": [near.word for near in row.neighbours_before],
-        "neighbours": [near.word for near in row.neighbours],
-        "parts": list(row.parts),
-    }
 
 
 def _story(story: Story) -> dict[str, object]:

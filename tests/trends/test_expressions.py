@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from embedding.kernel.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
+from embedding.show.terminal import ranking_title, word_table
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.history import word_history
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
-from embedding.trends.table import ranking_title, word_table
 from embedding.web.findings import headline_sentence, row_sentences
 from embedding.web.text import PageText
 from embedding.web.wordview import history_sentences

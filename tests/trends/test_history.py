@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from embedding.ask.questions import RankingAnswer
 from embedding.exchange.payload import UNITS
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.errors import InputError
+from embedding.show import columns, terminal
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
-from embedding.trends import table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import nearest_words
 from embedding.trends.findings import WordChange
@@ -91,43 +92,43 @@ def text_of(renderable) -> str:
 
 
 def test_tables_name_the_words(report, history):
-    moved = text_of(table.ranking_table(report, "moved", limit=2))
+    moved = text_of(terminal.ranking_table(report, "moved", limit=2))
     assert "코로나 *" in moved
     assert "2020-01" in moved
-    assert "신천지" in text_of(table.ranking_table(report, "born"))
+    assert "신천지" in text_of(terminal.ranking_table(report, "born"))
     last = moved.splitlines()[-3]
     assert "–" in last  # within the noise: no date
-    born = text_of(table.ranking_table(report, "born"))
+    born = text_of(terminal.ranking_table(report, "born"))
     assert "– → " in born
 
 
 def test_a_clear_word_is_listed_with_how_much_it_changed_and_the_interval(report):
     row = replace(report.moved[0], significant=True, shift=0.42, shift_low=0.31, shift_high=0.53)
     assert "0.42 (0.31–0.53)" in text_of(
-        table.ranking_table(replace(report, moved=(row,)), "moved")
+        terminal.ranking_table(replace(report, moved=(row,)), "moved")
     )
     unsure = replace(row, significant=False)
-    shown = text_of(table.ranking_table(replace(report, moved=(unsure,)), "moved"))
+    shown = text_of(terminal.ranking_table(replace(report, moved=(unsure,)), "moved"))
     assert "0.42" in shown
     assert "0.31" not in shown
 
 
 def test_tables_leave_out_the_models_shift_where_the_use_itself_is_known(history):
-    assert "shift" in text_of(table.word_table(history))
+    assert "shift" in text_of(terminal.word_table(history))
     points = tuple(replace(point, by_use=True) for point in history.points)
-    shown = text_of(table.word_table(replace(history, points=points)))
+    shown = text_of(terminal.word_table(replace(history, points=points)))
     assert "shift" not in shown
     assert "95 %" not in shown
 
 
 def word_table_at(history, width: int) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(table.word_table(history, width=width))
+    console.print(terminal.word_table(history, width=width))
     return console.export_text()
 
 
 def test_a_words_table_has_its_sources_and_its_date(history):
-    shown = text_of(table.word_table(history))
+    shown = text_of(terminal.word_table(history))
     assert "2019-11" in shown
     assert all(source in shown for source in ("뉴스", "게시판", "댓글"))
     rate = next(s for s in history.points[-1].sources if s.source == "댓글").per_1000_documents
@@ -147,24 +148,24 @@ def test_a_words_table_has_its_sources_and_its_date(history):
         (WordChange("말", None, None, None, ("2020-02",), 4), "Not compared: 2020-02."),
         (WordChange("말", None, None, None, ("2020-02",), 2), "No windows were compared."),
     ):
-        assert said in text_of(table.word_table(history, change))
+        assert said in text_of(terminal.word_table(history, change))
 
 
 def test_json_is_canonical(report, history):
-    text = table.ranking_json(report, "moved", 1)
+    text = columns.as_json(RankingAnswer.of(report, "moved", 1))
     answer = json.loads(text)
     assert answer["rows"][0]["word"] == "코로나"
     assert len(answer["rows"]) == 1
     assert text == json.dumps(answer, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
-    assert json.loads(table.as_json(history))["points"][3]["label"] == "2020-02"
+    assert json.loads(columns.as_json(history))["points"][3]["label"] == "2020-02"
 
 
 def test_csv_has_one_line_a_row(report, history):
-    rows = list(csv.DictReader(io.StringIO(table.ranking_csv(report, "risen"))))
+    rows = list(csv.DictReader(io.StringIO(columns.ranking_csv(report.risen))))
     assert [row["word"] for row in rows] == [row.word for row in report.risen]
     assert rows[0]["rank"] == "1"
     assert "뉴스:" in rows[0]["sources"]
-    lines = list(csv.DictReader(io.StringIO(table.word_csv(history))))
+    lines = list(csv.DictReader(io.StringIO(columns.word_csv(history))))
     assert len(lines) == 4 * 3
     assert lines[0]["shift_previous"] == ""
 
@@ -172,22 +173,22 @@ def test_csv_has_one_line_a_row(report, history):
 def test_a_word_that_looks_like_a_formula_stays_text(store, report, planted, tmp_path):
     born = {"=SUM": ("바이러스", 3)}
     hostile = planted.make_store(str(tmp_path), planted.Plan(born=born))
-    text = table.ranking_csv(build_report(hostile), "born")
+    text = columns.ranking_csv(build_report(hostile).born)
     assert "\n1,'=SUM," in text
 
 
 @pytest.mark.parametrize("divider", [",", ";"])
 @given(st.text("ab;=+-@,\"'\t\n ", max_size=12))
 def test_no_cell_begins_a_formula_whatever_divides_cells(divider, word):
-    text = table.as_csv(["word"], [[word]])
+    text = columns.as_csv(["word"], [{"word": word}])
     for row in csv.reader(io.StringIO(text), delimiter=divider):
         for cell in row:
             assert cell[:1] not in {"=", "+", "-", "@", "\t"}, text
 
 
 def test_an_unknown_ranking_is_refused(report):
-    with pytest.raises(ConfigError, match="moved, born, risen, fallen"):
-        table.ranking_csv(report, "best")
+    with pytest.raises(InputError, match="moved, born, risen, fallen"):
+        RankingAnswer.of(report, "best")
 
 
 def test_vectors_that_cannot_be_read_yet_show_no_neighbours(planted, tmp_path):

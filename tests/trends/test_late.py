@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from embedding.show.columns import as_json, ranking_csv
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.findings import word_change
 from embedding.trends.moved import just_short
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
-from embedding.trends.table import ranking_csv, ranking_json
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -82,9 +82,9 @@ def test_a_late_call_carries_its_evidence_from_both_windows(told) -> None:
 def test_every_door_says_since_when(told) -> None:
     since = told[0].snapshot.label
     assert word_change(CHANGED, told).since == since
-    rows = json.loads(ranking_json(told[1], "moved"))
+    rows = json.loads(as_json(told[1].moved))
     assert f'"since": "{since}"' in json.dumps(rows)
-    lines = csv.DictReader(io.StringIO(ranking_csv(told[1], "moved")))
+    lines = csv.DictReader(io.StringIO(ranking_csv(told[1].moved)))
     assert next(line for line in lines if line["word"] == CHANGED)["since"] == since
 
 

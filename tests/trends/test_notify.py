@@ -15,8 +15,8 @@ import pytest
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.show.notifying import NotifyConfig
 from embedding.trends.config import TrendsConfig
-from embedding.trends.notifying import NotifyConfig
 from embedding.trends.report import build_report
 from embedding.web.handout.writing import Attachment
 from embedding_airflow.notices.delivery import as_slack, as_text, notify

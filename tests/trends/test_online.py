@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.show.notifying import NotifyConfig
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.notifying import NotifyConfig
 from embedding.trends.online import OnlineTests
 from embedding.trends.report import build_report
 from embedding_airflow.notices.notice import compose

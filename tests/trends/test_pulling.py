@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from embedding.show.terminal import ranking_table
 from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.moved import pulling
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, TrendReport
-from embedding.trends.table import ranking_table
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from embedding.cli import app
+from embedding.show.terminal import _resting
 from embedding.snapshots.erasing import erase
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE
@@ -20,7 +21,6 @@ from embedding.trends.copies import _once, counted_once
 from embedding.trends.frequency import Frequency
 from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, TrendReport
-from embedding.trends.table import _resting
 from embedding.web import brief
 from embedding.web.text import PageText
 

@@ -11,8 +11,9 @@ import pytest
 
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef, WordCounts
+from embedding.show import terminal
 from embedding.snapshots.store import SnapshotStore
-from embedding.trends import storage, table
+from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import lineage
 from embedding.trends.plain import to_plain
@@ -42,8 +43,8 @@ def test_a_report_says_how_many_words_each_ranking_was_chosen_from(report, ranki
 
 
 def test_the_terminal_says_when_nothing_is_clear(report):
-    assert "No word is clear" in str(table.ranking_table(report, "fallen").title)
-    assert str(table.ranking_table(report, "moved").caption).startswith("* clear. q is")
+    assert "No word is clear" in str(terminal.ranking_table(report, "fallen").title)
+    assert str(terminal.ranking_table(report, "moved").caption).startswith("* clear. q is")
 
 
 def test_a_word_that_only_became_frequent_has_not_moved(report):

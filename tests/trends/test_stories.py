@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from embedding.show.terminal import story_lines
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
@@ -17,7 +18,6 @@ from embedding.trends.online import in_one_window, limits_of
 from embedding.trends.report import build_report
 from embedding.trends.rows import Story, StoryWord, TrendReport
 from embedding.trends.stories import continued, groups, sightings, stories
-from embedding.trends.table import story_lines
 
 
 def test_words_near_each_other_are_one_story_and_others_are_not() -> None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from embedding.show.terminal import _resting
 from embedding.snapshots.usage import Usage
 from embedding.trends.moved import support
 from embedding.trends.permutation import between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Support
-from embedding.trends.table import _resting
 
 DIM, UNITS, WORDS, DOCUMENTS = 20, 16, 80, 200
 BOTH, NEWS_ONLY, ONE_AUTHOR, NONE = 0, 1, 2, 3

@@ -22,12 +22,12 @@ from fastapi import FastAPI
 from embedding.ask.config import AxisConfig
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import SnapshotData
+from embedding.show.team import TeamStore
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
 from embedding.trends.report import build_report
-from embedding.trends.team import TeamStore
 from embedding.web.config import WebConfig
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from unguarded import unguarded
 
-from embedding.ask.answers import Answers
 from embedding.ask.config import AxisConfig
+from embedding.ask.questions import DisagreementQuestion
 from embedding.ask.reader import LaterError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.config import WebConfig
@@ -153,7 +153,7 @@ def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
     def still_computing(*_: object) -> None:
         raise LaterError
 
-    monkeypatch.setattr(Answers, "disagreement", still_computing)
+    monkeypatch.setattr(DisagreementQuestion, "answer", still_computing)
     late = client_of(unguarded(config))
     late.headers["accept-language"] = "ko"
     html = unescape(get(late, "/"))
@@ -189,7 +189,7 @@ def test_the_map_has_every_window_and_keeps_places_between_them(client):
     moved = [abs(a[w]["x"] - b[w]["x"]) + abs(a[w]["y"] - b[w]["y"]) for w in common]
     assert sum(moved) / len(moved) < 0.5
     get(client, "/map", 404, w="쀍쀍")
-    get(client, "/map", 404)
+    get(client, "/map", 422)
 
 
 def test_the_watch_list_is_an_address(client):

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi import Depends, Request
 
-from embedding.trends.team import TeamStore
+from embedding.show.team import TeamStore
 from embedding.web.app import create_app
 from embedding.web.tokens import ACCESS_ROLES, ANALYST, OPERATOR, READER, accounts, allows
 

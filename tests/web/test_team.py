@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from unguarded import unguarded
 
 from browsing import CHROMIUM, headed
-from embedding.trends.team import TeamStore
+from embedding.show.team import TeamStore
 from embedding.web.app import create_app
 
 SAME = {"sec-fetch-site": "same-origin"}

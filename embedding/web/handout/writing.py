@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from embedding.ask.answers import Answers
+from embedding.ask.questions import ReportQuestion
 from embedding.kernel.errors import InputError
 from embedding.trends.rows import TrendReport
 from embedding.web.answering import Reading
@@ -99,7 +100,7 @@ class HandoutMaker:
 
     def report(self, window: str) -> TrendReport:
         """The report of a window (label, id or latest), however long it takes to compute."""
-        return self._answers.report(window, None)
+        return ReportQuestion(window).answer(self._answers)
 
     def attachment(self, report: TrendReport, format: str) -> Attachment:
         """The report as a file; raises as `write_handout`."""

@@ -15,8 +15,8 @@ import httpx
 import tenacity
 
 from embedding.kernel.errors import PlatformError
+from embedding.show.notifying import NotifyConfig
 from embedding.trends.material import Snapshots
-from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import TrendReport
 from embedding.web.handout.writing import Attachment
 from embedding_airflow.notices.notice import Notice, compose

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from embedding.show.notifying import NotifyConfig
+from embedding.show.terminal import documents_of
 from embedding.snapshots.snapshot import Snapshot
-from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import Story, TrendReport, TrendRow
-from embedding.trends.table import documents_of
 
 _TITLES = {
     "moved": "Moved in meaning",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from embedding.settings import Settings
-    from embedding.trends.notifying import NotifyConfig
+    from embedding.show.notifying import NotifyConfig
     from embedding.trends.rows import TrendReport
     from embedding.web.handout.writing import Attachment
 
@@ -74,7 +74,7 @@ class NotifyOfReport(YeoronOperator):
         from airflow.sdk.exceptions import AirflowSkipException
 
         from embedding.ask.reader import Reader
-        from embedding.trends.team import TeamStore, with_team
+        from embedding.show.team import TeamStore, with_team
         from embedding_airflow.notices.delivery import notify
 
         if not settings.notify.channels:

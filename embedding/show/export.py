@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
+from embedding.show.columns import as_csv, trend_record
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.nearest import nearest as nearest_words
 from embedding.trends.plain import in_xml, to_plain
-from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
-from embedding.trends.table import as_csv
+from embedding.trends.rows import RANKINGS, TrendReport
 
 _TEXTS = pa.list_(pa.string())
 FINDINGS = pa.schema(
@@ -59,7 +59,7 @@ def findings_table(report: TrendReport, addresses: Addresses) -> pa.Table:
             "rank": rank,
             "story": story.get(row.word),
             "addresses": list(addresses(row.word)),
-            **_figures(row),
+            **to_plain(trend_record(row)),
         }
         for name in RANKINGS
         for rank, row in enumerate(report.significant(name), start=1)
@@ -74,45 +74,13 @@ def write_parquet(table: pa.Table, file: IO[bytes]) -> None:
 
 def write_csv(table: pa.Table, file: IO[bytes]) -> None:
     """A table as CSV: lists are joined by spaces, and no cell starts a formula."""
-    names = table.schema.names
-    rows = ([_cell(row[name]) for name in names] for row in table.to_pylist())
+    text = as_csv(table.schema.names, table.to_pylist())
     # A byte order mark: spreadsheets take UTF-8 for another encoding without it.
-    file.write(b"\xef\xbb\xbf" + as_csv(names, rows).encode("utf-8", "replace"))
+    file.write(b"\xef\xbb\xbf" + text.encode("utf-8", "replace"))
 
 
 WRITERS = {"parquet": write_parquet, "csv": write_csv}
 """By the name of a format."""
-
-
-def _cell(value: object) -> object:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _figures(row: TrendRow) -> Mapping[str, Any]:
-    found: dict[str, Any] = to_plain(
-        {
-            "q": row.q,
-            "p": row.p,
-            "z": row.z,
-            "score": row.score,
-            "shift": row.shift,
-            "log_odds": row.log_odds,
-            "per_1000_before": row.usual,
-            "per_1000": row.rate,
-        }
-    )
-    return found | {
-        "word": row.word,
-        "since": row.since,
-        "documents_before": row.documents_before,
-        "documents": row.documents,
-        "authors": row.authors,
-        "count_before": row.count_before,
-        "count": row.count,
-        "sources": [one.source for one in row.sources if one.documents],
-        "neighbours_before": [one.word for one in row.neighbours_before],
-        "neighbours": [one.word for one in row.neighbours],
-    }
 
 
 CONTEXT = {"@vocab": "https://schema.org/", "yeoron": "urn:yeoron:"}

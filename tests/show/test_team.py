@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import KeyedError, SnapshotError
-from embedding.trends.notifying import NotifyConfig
-from embedding.trends.team import (
+from embedding.show.notifying import NotifyConfig
+from embedding.show.team import (
     LONGEST_NOTE,
     MOST_SHARED_WORDS,
     TeamShared,

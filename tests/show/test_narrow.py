@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from embedding.trends.table import ROOM, fitted
+from embedding.show.terminal import ROOM, fitted
 
 LONG = "가나다라마바사 " * 12
 

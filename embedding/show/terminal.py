@@ -1,12 +1,9 @@
-"""Trend answers as a terminal table, as JSON and as CSV."""
+"""Answers for a terminal: tables that fit its width, and sentences."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -16,43 +13,20 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from embedding.kernel.errors import ConfigError
+from embedding.show.columns import names_of, shortened
 from embedding.trends.findings import WordChange, sureness
-from embedding.trends.plain import to_plain
-from embedding.trends.rows import OF_MEANING, RANKINGS, ROLES, Story, TrendReport, TrendRow
+from embedding.trends.rows import OF_MEANING, ROLES, Story, TrendReport, TrendRow
 
 if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
     from embedding.trends.axis import AxisHistory
     from embedding.trends.bias import SourceBias
     from embedding.trends.contrast import SourceContrast
-    from embedding.trends.history import ShiftFigure, Together, WordHistory
+    from embedding.trends.history import ShiftFigure, WordHistory
     from embedding.trends.stories import StoryDocuments
 
 
-_LONGEST = 40
 REST, RATE = 92, 6
 """Cells that a word's table takes without its sources, and those of a rate."""
-_CSV = (
-    *("rank", "word", "score", "z", "p", "q", "significant"),
-    *("shift", "shift_low", "shift_high", "expected", "log_odds", "spread"),
-    *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
-    *("sources", "neighbours_before", "neighbours", "by_use", "since", "burst", "rate_usual"),
-    *("authors_before", "authors"),
-)
-_HISTORY_CSV = (
-    *("word", "window", "start", "end", "snapshot", "source"),
-    *("count", "documents", "authors", "read_tokens", "read_documents"),
-    *("per_1000_documents", "per_1000_tokens"),
-    *("shift_previous", "shift_low", "shift_high", "neighbours"),
-)
-
-
-def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
-    """One ranking of a report; raises ConfigError for an unknown name."""
-    if name not in RANKINGS:
-        raise ConfigError(f"ranking {name[:80]!r}: there are {', '.join(RANKINGS)}.")
-    rows: tuple[TrendRow, ...] = getattr(report, name)
-    return rows
 
 
 def ranking_title(report: TrendReport, name: str) -> str:
@@ -71,17 +45,19 @@ def notes_of(report: TrendReport, name: str) -> list[str]:
 def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     """A ranking for the terminal."""
     title, sentences = ranking_title(report, name), notes_of(report, name)
-    if ranking(report, name):
-        clear = any(row.significant for row in ranking(report, name))
+    every: Sequence[TrendRow] = getattr(report, name)
+    rows = every[:limit]
+    if rows:
+        clear = any(row.significant for row in every)
         if clear:
             sentences.append(sure_note(clear))
         else:
             title += f"\n{sure_note(clear)}"
-        if any(row.contexts for row in ranking(report, name)[:limit]):
+        if any(row.contexts for row in rows):
             sentences.append("+ and −: what stands beside a word more, and less, than before.")
-        if any(row.support for row in ranking(report, name)[:limit]):
+        if any(row.support for row in rows):
             sentences.append("Copies of a text count once.")
-        sentences += _resting(ranking(report, name)[:limit])
+        sentences += _resting(rows)
     table = Table(
         title=title,
         caption=" ".join(sentences) or None,
@@ -90,13 +66,13 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
         table.add_column(title, justify="right" if right else "left")
     table.add_column("shift" if name == "moved" else "spread", justify="right")
     by_rate = name in ("risen", "fallen")
-    with_authors = any(row.authors for row in ranking(report, name))
+    with_authors = any(row.authors for row in every)
     held = "documents/authors" if with_authors else "documents"
     table.add_column("per 1,000 documents" if by_rate else held, justify="right")
     if name == "moved":
         table.add_column("since")
     table.add_column("neighbours then → now", overflow="fold")
-    for at, row in enumerate(ranking(report, name)[:limit], start=1):
+    for at, row in enumerate(rows, start=1):
         spread = "" if row.spread is None else f"{row.spread:.2f}"
         table.add_row(
             str(at),
@@ -149,34 +125,6 @@ def sure_note(any_significant: bool) -> str:
     if any_significant:
         return "* clear. q is the share of flukes to expect among this word and all surer ones."
     return "No word is clear: chance alone can give this ranking."
-
-
-def ranking_json(report: TrendReport, name: str, limit: int | None = None) -> str:
-    """A ranking as canonical JSON with the windows it compares."""
-    rows = ranking(report, name)[:limit]
-    answer: dict[str, object] = {
-        "snapshot": report.snapshot,
-        "compared_with": report.compared_with,
-        "notes": report.notes,
-        "ranking": name,
-        "rows": rows,
-    }
-    return as_json(answer)
-
-
-def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str:
-    """A ranking as CSV with a header; neighbours and sources are joined by spaces."""
-    lines = []
-    for at, row in enumerate(ranking(report, name)[:limit], start=1):
-        plain = to_plain(row)
-        plain |= {
-            "rank": at,
-            "sources": " ".join(f"{s.source}:{s.documents}" for s in row.sources),
-            "neighbours_before": names_of(row.neighbours_before),
-            "neighbours": names_of(row.neighbours),
-        }
-        lines.append([plain[column] for column in _CSV])
-    return as_csv(_CSV, lines)
 
 
 def word_table(history: WordHistory, change: WordChange | None = None, width: int = 120) -> Table:
@@ -242,62 +190,6 @@ def _dated(change: WordChange) -> str:
     return f"{happened} in {change.since} ({sureness(change.q)}).{unjudged}"
 
 
-def word_csv(history: WordHistory) -> str:
-    """A word's history as CSV: one line for each window and source."""
-    lines = []
-    for point in history.points:
-        moved = to_plain(point.shift_previous) or {}
-        lines += [
-            (
-                *(history.word, point.label, point.start, point.end, point.snapshot, source.source),
-                *(source.count, source.documents, source.authors),
-                *(source.read_tokens, source.read_documents),
-                *map(to_plain, (source.per_1000_documents, source.per_1000_tokens)),
-                *map(moved.get, ("shift", "low", "high")),
-                names_of(point.neighbours),
-            )
-            for source in point.sources
-        ]
-    return as_csv(_HISTORY_CSV, lines)
-
-
-def shortened(word: str) -> str:
-    """A word cut to what fits a line."""
-    return word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…"
-
-
-def names_of(neighbours: Iterable[object], n: int | None = None) -> str:
-    """The first n words, divided by blanks."""
-    return " ".join(shortened(str(getattr(one, "word", one))) for one in list(neighbours)[:n])
-
-
-def as_json(value: object) -> str:
-    """Canonical JSON: the same records give the same bytes."""
-    return json.dumps(to_plain(value), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
-
-
-def as_csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """CSV with a header line; no cell starts a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([[csv_cell(value) for value in line] for line in lines])
-    return out.getvalue()
-
-
-_FORMULA = re.compile(r"(^|;)(?=[=+\-@\t\r])")
-
-
-def csv_cell(value: object) -> object:
-    """A spreadsheet runs a cell that starts with = + - or @; a leading quote keeps it text.
-
-    Where a semicolon divides cells, what follows one begins a cell.
-    """
-    if isinstance(value, str):
-        return _FORMULA.sub(r"\1'", value)
-    return value
-
-
 ROOM = 110
 """Cells from which a table with lists of words is read well as it is."""
 GAP, INDENT = 2, 4
@@ -361,18 +253,6 @@ def _placed(cell: str, size: int, *, right: bool) -> str:
     return " " * (size - cell_len(cell)) + cell if right else set_cell_size(cell, size)
 
 
-_CONTRAST = (
-    *("rank", "word", "z", "p", "q", "significant", "mentions_first", "mentions_second"),
-    *("neighbours_first", "neighbours_second"),
-)
-_PAIR = (
-    *("window", "first", "second", "documents_first", "documents_second"),
-    *("per_1000_first", "per_1000_second", "cosine", "snapshot"),
-)
-_AXIS = ("window", "source", "mentions", "position", "low", "high", "snapshot")
-_BIAS = ("source", "loss", "excess", "tokens", "share", "weight", "proposed")
-
-
 def bias_table(found: SourceBias) -> Table:
     """For the terminal, a line a source; what the proposed weights cost stands below."""
     before = [one.bias for one in found.windows[:-1] if one.bias is not None]
@@ -425,11 +305,6 @@ def cost_of(found: SourceBias) -> str:
     return ". ".join(sentences) + "."
 
 
-def bias_csv(found: SourceBias) -> str:
-    """CSV with a header, a line a source."""
-    return as_csv(_BIAS, [[to_plain(row)[column] for column in _BIAS] for row in found.sources])
-
-
 def contrast_table(found: SourceContrast, limit: int = 20) -> Table:
     """For the terminal."""
     first, second = escape(shortened(found.first)), escape(shortened(found.second))
@@ -455,38 +330,6 @@ def contrast_table(found: SourceContrast, limit: int = 20) -> Table:
             escape(names_of(row.neighbours_second, 5)),
         )
     return table
-
-
-def contrast_csv(found: SourceContrast, limit: int | None = None) -> str:
-    """CSV with a header; neighbours are joined by spaces."""
-    lines = []
-    for at, row in enumerate(found.rows[:limit], start=1):
-        plain = to_plain(row) | {
-            "rank": at,
-            "neighbours_first": names_of(row.neighbours_first),
-            "neighbours_second": names_of(row.neighbours_second),
-        }
-        lines.append([plain[column] for column in _CONTRAST])
-    return as_csv(_CONTRAST, lines)
-
-
-def pair_csv(first: WordHistory, second: WordHistory, nearness: Sequence[Together]) -> str:
-    """Two words side by side as CSV with a header, a line a window."""
-    cosines = {one.snapshot: to_plain(one.cosine) for one in nearness}
-    others = {point.snapshot: point for point in second.points}
-    lines = []
-    for one in first.points:
-        other = others.get(one.snapshot)
-        lines.append(
-            [
-                *(one.label, first.word, second.word),
-                *(one.documents, None if other is None else other.documents),
-                to_plain(one.per_1000_documents),
-                None if other is None else to_plain(other.per_1000_documents),
-                *(cosines.get(one.snapshot), one.snapshot),
-            ]
-        )
-    return as_csv(_PAIR, lines)
 
 
 def axis_table(history: AxisHistory, name: str | None = None) -> Table:
@@ -535,24 +378,6 @@ def _under_axis(history: AxisHistory, *, named: bool) -> str:
     if min(history.poles) < LEAST_POLES:
         sentences.append("Only one word of a side was used: give more, and there is an interval.")
     return " ".join(sentences)
-
-
-def axis_csv(history: AxisHistory) -> str:
-    """CSV with a header."""
-    return as_csv(_AXIS, _axis_lines(history))
-
-
-def axes_csv(histories: Sequence[tuple[str, AxisHistory]]) -> str:
-    """Several axes as CSV with a header; the last column is the axis' name."""
-    lines = [[*line, name] for name, one in histories for line in _axis_lines(one)]
-    return as_csv((*_AXIS, "axis"), lines)
-
-
-def _axis_lines(history: AxisHistory) -> list[list[object]]:
-    return [
-        [point.label, *(to_plain(point)[column] for column in _AXIS[1:])]
-        for point in history.points
-    ]
 
 
 _SHOWN = 8

@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import KeyedError, SnapshotError
-from embedding.trends.notifying import NotifyConfig, ReportFormat
+from embedding.show.notifying import NotifyConfig, ReportFormat
 from embedding.trends.plain import from_plain
 
 LONGEST_NOTE = 2_000

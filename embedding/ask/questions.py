@@ -1,0 +1,529 @@
+"""Each question about a store, once: what is asked, and what answers it.
+
+A question is a frozen dataclass. The first line of its docstring is its title, the rest says what
+the answer holds, and `Field` says what a field means and takes. Whoever asks writes
+`ContrastQuestion("news", "board").answer(answers)`: a page, a tool, a command, a method of
+`yeoron.Store`. The routes of `/api/v1` are made of the questions themselves, and so is a page that
+only shows an answer (`web/asking.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
+
+from embedding.ask.answers import Answers
+from embedding.ask.reader import LaterError
+from embedding.kernel.errors import InputError
+from embedding.snapshots.evidence import Evidence
+from embedding.snapshots.store import LATEST
+from embedding.trends.axis import AxisHistory, axis_history
+from embedding.trends.bias import SourceBias, source_bias
+from embedding.trends.findings import WordChange, findings_of, word_change
+from embedding.trends.mapping import NeighbourMap, neighbour_map
+from embedding.trends.material import figures
+from embedding.trends.rows import (
+    RANKINGS,
+    Note,
+    Story,
+    TrendReport,
+    TrendRow,
+    WindowFigures,
+    WindowSource,
+)
+from embedding.trends.scoretable import WordScores
+from embedding.trends.stories import StoryDocuments
+
+if TYPE_CHECKING:
+    from embedding.trends.contrast import Disagreement, SourceContrast
+    from embedding.trends.history import Together, WordHistory
+
+A = TypeVar("A")
+WindowName = Annotated[
+    str, Field(description="A window (`2020-03`), the id of a snapshot, or `latest`.")
+]
+AnyWord = Annotated[str, Field(description="The word.")]
+First = Annotated[str, Field(description="The first.")]
+Second = Annotated[str, Field(description="The second.")]
+RowLimit = Annotated[int | None, Field(ge=1, le=10_000, description="Rows at most.")]
+
+
+class Question(ABC, Generic[A]):
+    """What somebody asks of a store. Raises SnapshotError or InputError with one sentence."""
+
+    @abstractmethod
+    def answer(self, answers: Answers, wait_s: float | None = None) -> A:
+        """The answer; LaterError where it takes longer than `wait_s`, None: however long."""
+
+    @classmethod
+    def title(cls) -> str:
+        """What is asked, in a few words."""
+        return (cls.__doc__ or "").partition("\n")[0].rstrip(".")
+
+    @classmethod
+    def about(cls) -> str:
+        """What the answer holds."""
+        return " ".join((cls.__doc__ or "").partition("\n")[2].split())
+
+
+@dataclass(frozen=True)
+class ReportQuestion(Question[TrendReport]):
+    """The whole report of a window.
+
+    All rankings, stories, notes and figures of one window.
+    """
+
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> TrendReport:
+        return answers.report(self.window, wait_s)
+
+
+@dataclass(frozen=True)
+class FoundStories:
+    """Stories of a report, and where each of them stands; None where addresses are not kept."""
+
+    report: TrendReport
+    stories: tuple[tuple[Story, StoryDocuments | None], ...]
+
+
+@dataclass(frozen=True)
+class StoriesQuestion(Question[FoundStories]):
+    """What happened in a window.
+
+    Words that changed together, surest first: sentences, figures, addresses of documents.
+    The language of the sentences is that of `lang` or `Accept-Language`.
+    """
+
+    window: WindowName = LATEST
+    limit: RowLimit = None
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> FoundStories:
+        report = answers.report(self.window, wait_s)
+        chosen = report.stories[: self.limit]
+        return FoundStories(
+            report, tuple((one, answers.story_documents(one, report)) for one in chosen)
+        )
+
+
+@dataclass(frozen=True)
+class RankingAnswer:
+    """One ranking of a window, surest first."""
+
+    snapshot: WindowFigures
+    compared_with: WindowFigures | None
+    notes: tuple[Note, ...]
+    ranking: str
+    rows: tuple[TrendRow, ...]
+
+    @classmethod
+    def of(cls, report: TrendReport, name: str, limit: int | None = None) -> RankingAnswer:
+        """The ranking `name` of a report; InputError for an unknown one."""
+        if name not in RANKINGS:
+            raise InputError(f"ranking {name[:80]!r}: there are {', '.join(RANKINGS)}.")
+        rows = getattr(report, name)[:limit]
+        return cls(report.snapshot, report.compared_with, report.notes, name, rows)
+
+
+@dataclass(frozen=True)
+class RankingQuestion(Question[RankingAnswer]):
+    """Words of one ranking.
+
+    Surest first; `significant` marks those that are findings.
+    """
+
+    ranking: str
+    window: WindowName = LATEST
+    limit: RowLimit = None
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> RankingAnswer:
+        report = answers.report(self.window, wait_s)
+        return RankingAnswer.of(report, self.ranking, self.limit)
+
+
+@dataclass(frozen=True)
+class ScoresAnswer:
+    """The figures of every word that was compared, surest first.
+
+    total   words that were compared; rows begins at `offset`
+    rows    rank, word, z, p, q, significant, shift, expected, and counts before and now
+    """
+
+    snapshot: WindowFigures
+    compared_with: WindowFigures | None
+    total: int
+    offset: int
+    rows: tuple[Mapping[str, float | int | str | bool | None], ...]
+
+
+@dataclass(frozen=True)
+class ScoresQuestion(Question[ScoresAnswer]):
+    """Every word that was compared.
+
+    How far each word moved and how sure that is, a part at a time.
+    """
+
+    window: WindowName = LATEST
+    offset: Annotated[int, Field(ge=0, le=100_000_000, description="Rows to pass over.")] = 0
+    limit: Annotated[int, Field(ge=1, le=10_000, description="Rows at most.")] = 1000
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> ScoresAnswer:
+        report = answers.report(self.window, wait_s)
+        scores = answers.reader.scores(report, wait_s)
+        part = WordScores(scores.table.slice(self.offset, self.limit), scores.key)
+        return ScoresAnswer(
+            report.snapshot, report.compared_with, len(scores), self.offset, tuple(part.rows())
+        )
+
+
+@dataclass(frozen=True)
+class WordQuestion(Question["WordHistory"]):
+    """One word over time.
+
+    A word through all windows: how often each source used it, how far it moved, what it is near.
+    """
+
+    word: AnyWord
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> WordHistory:
+        history = answers.reader.history(self.word)
+        if not history.known:
+            raise answers.unknown(self.word)
+        return history
+
+
+@dataclass(frozen=True)
+class WindowsQuestion(Question[tuple[tuple[WindowFigures, int | None], ...]]):
+    """All windows.
+
+    Each window with what was read in it, and how many words changed, where it is known.
+    """
+
+    def answer(
+        self, answers: Answers, wait_s: float | None = None
+    ) -> tuple[tuple[WindowFigures, int | None], ...]:
+        known = [(ref.id, answers.reader.known_report(ref.id)) for ref in answers.reader.list()]
+        return tuple(
+            (figures(answers.reader.open(id)), None if report is None else findings_of(report))
+            for id, report in known
+        )
+
+
+@dataclass(frozen=True)
+class SnapshotsQuestion(Question[dict[str, Any]]):
+    """All snapshots.
+
+    The snapshots that can be read, and the ids of those that cannot.
+    """
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> dict[str, Any]:
+        listing = answers.reader.listing()
+        rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
+        return {"snapshots": rows, "broken": sorted(listing.broken)}
+
+
+@dataclass(frozen=True)
+class SuggestQuestion(Question[dict[str, Any]]):
+    """Words that begin so.
+
+    Words of the latest window that begin with `q` or hold it, most frequent first.
+    """
+
+    q: str = ""
+    n: Annotated[int, Field(ge=1, le=100)] = 10
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> dict[str, Any]:
+        known = answers.reader.list()
+        words = answers.reader.vocabulary().suggest(self.q, self.n) if known else []
+        return {"query": self.q, "words": words}
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """Two words through all windows, and how near they stand (cosine; null: not both known)."""
+
+    words: tuple[WordHistory, WordHistory]
+    nearness: tuple[Together, ...]
+
+
+@dataclass(frozen=True)
+class CompareQuestion(Question[WordPair]):
+    """Two words over time.
+
+    The histories of two words, and how near they stand in each window.
+    """
+
+    first: First
+    second: Second
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> WordPair:
+        from embedding.trends.history import together
+
+        first, second = (
+            WordQuestion(one).answer(answers, wait_s) for one in (self.first, self.second)
+        )
+        nearness = answers.kept(
+            (self, answers.latest()),
+            lambda: together(answers.reader, self.first, self.second, answers.config.trends),
+        )
+        return WordPair((first, second), nearness)
+
+
+@dataclass(frozen=True)
+class BetweenQuestion(Question[TrendReport]):
+    """Any two windows.
+
+    The report of a window against any earlier one, which need not be its neighbour.
+    """
+
+    then: First
+    now: Second
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> TrendReport:
+        from embedding.trends.between import build_between
+
+        then, now = (answers.reader.open(one).id for one in (self.then, self.now))
+        return answers.later(
+            BetweenQuestion(then, now),
+            lambda: build_between(answers.reader, then, now, answers.config.trends),
+            wait_s,
+        )
+
+
+@dataclass(frozen=True)
+class SourcesAnswer:
+    """The sources of a window, most documents first."""
+
+    snapshot: WindowFigures
+    compared_with: WindowFigures | None
+    sources: tuple[WindowSource, ...]
+
+
+@dataclass(frozen=True)
+class SourcesQuestion(Question[SourcesAnswer]):
+    """The sources of a window.
+
+    What each source brought, and how well the model serves it.
+    """
+
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> SourcesAnswer:
+        report = answers.report(self.window, wait_s)
+        return SourcesAnswer(report.snapshot, report.compared_with, report.by_source())
+
+
+@dataclass(frozen=True)
+class ContrastQuestion(Question["SourceContrast"]):
+    """Two sources of a window.
+
+    Words that the two sources use differently, surest first.
+    """
+
+    first: First
+    second: Second
+    window: WindowName = LATEST
+    limit: RowLimit = None
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> SourceContrast:
+        from embedding.trends.contrast import source_contrast
+
+        id = answers.reader.open(self.window).id
+        contrast = answers.later(
+            ContrastQuestion(self.first, self.second, id),
+            lambda: source_contrast(
+                answers.reader, self.first, self.second or None, answers.config.trends, id=id
+            ),
+            wait_s,
+        )
+        return replace(contrast, rows=contrast.rows[: self.limit])
+
+
+@dataclass(frozen=True)
+class DisagreementQuestion(Question["Disagreement"]):
+    """What the sources of a window disagree on."""
+
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> Disagreement:
+        from embedding.trends.contrast import disagreement
+
+        id = answers.reader.open(self.window).id
+        return answers.later(
+            DisagreementQuestion(id),
+            lambda: disagreement(answers.reader, answers.config.trends, id=id),
+            wait_s,
+        )
+
+
+@dataclass(frozen=True)
+class DocumentAddress:
+    """Where a document stands, who published it, on which day by the windows' clock; no text."""
+
+    url: str
+    source: str
+    published: str
+
+    @classmethod
+    def of(cls, documents: Sequence[Evidence]) -> tuple[DocumentAddress, ...]:
+        """Those of documents."""
+        return tuple(cls(one.url, one.source, one.published.isoformat()) for one in documents)
+
+
+@dataclass(frozen=True)
+class EvidenceAnswer:
+    """Documents of a window that hold a word."""
+
+    word: str
+    window: str
+    documents: tuple[DocumentAddress, ...]
+
+
+@dataclass(frozen=True)
+class EvidenceQuestion(Question[EvidenceAnswer]):
+    """Documents that hold a word.
+
+    Addresses of documents of a window, newest first; never their text.
+    """
+
+    word: AnyWord
+    window: WindowName = LATEST
+    n: Annotated[int, Field(ge=1, le=200, description="Documents at most.")] = 20
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> EvidenceAnswer:
+        about = answers.reader.open(self.window).manifest.window
+        times = about.start.isoformat(), about.end.isoformat()
+        documents = answers.evidence(self.word, *times, self.n)
+        return EvidenceAnswer(self.word, about.label, DocumentAddress.of(documents))
+
+
+@dataclass(frozen=True)
+class PolesQuestion(Question[AxisHistory]):
+    """A word between the words of two ends, up to a window.
+
+    Words of an end that no window uses are passed over, and said as `poles`.
+    """
+
+    word: AnyWord
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> AxisHistory:
+        id = answers.reader.open(self.window).id
+        word, positive, negative = self.word, self.positive, self.negative
+        return answers.kept(
+            PolesQuestion(word, positive, negative, id),
+            lambda: axis_history(
+                answers.reader,
+                word,
+                positive,
+                negative,
+                answers.config.trends,
+                id=id,
+                kept=answers.axes,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class AxisQuestion(Question[AxisHistory]):
+    """A word between two ends.
+
+    Where a word stands on one of the page's axes, by source and over time.
+    """
+
+    word: AnyWord
+    name: str
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> AxisHistory:
+        axes = {one.name: one for one in answers.config.axes}
+        if self.name not in axes:
+            known = ", ".join(axes) or "none"
+            raise InputError(f"axis {self.name[:40]!r}: there are {known}.")
+        one = axes[self.name]
+        return PolesQuestion(self.word, one.positive, one.negative).answer(answers, wait_s)
+
+
+@dataclass(frozen=True)
+class ChangeQuestion(Question[WordChange]):
+    """When a word changed.
+
+    The window since which a word is used differently, if one stands out.
+    """
+
+    word: AnyWord
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> WordChange:
+        # All that are missing are asked for, so that they are computed one after the other.
+        reports, missing = [], False
+        for ref in answers.reader.list()[-answers.config.trends.history_windows :]:
+            try:
+                reports.append(answers.reader.report(ref.id, wait_s))
+            except LaterError:
+                missing = True
+        if missing:
+            raise LaterError
+        return word_change(self.word, reports)
+
+
+@dataclass(frozen=True)
+class BiasQuestion(Question[SourceBias]):
+    """Whom the model serves worst.
+
+    Losses by source, and weights of the sources that would even them.
+    """
+
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> SourceBias:
+        id, weights = answers.reader.open(self.window).id, answers.config.source_weights
+        return answers.kept(
+            BiasQuestion(id),
+            lambda: source_bias(answers.reader, answers.config.trends, id=id, weights=weights),
+        )
+
+
+@dataclass(frozen=True)
+class MapQuestion(Question[NeighbourMap]):
+    """A word's map.
+
+    A word and its neighbours in two dimensions through all windows.
+    """
+
+    word: AnyWord
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> NeighbourMap:
+        WordQuestion(self.word).answer(answers, wait_s)
+        cache = answers.reader.neighbour_cache
+        return answers.kept(
+            (self, answers.latest()),
+            lambda: neighbour_map(
+                answers.reader, self.word, answers.config.trends, neighbour_cache=cache
+            ),
+        )
+
+
+QUESTIONS: dict[str, type[Question[Any]]] = {
+    "report": ReportQuestion,
+    "stories": StoriesQuestion,
+    "word": WordQuestion,
+    "windows": WindowsQuestion,
+    "scores": ScoresQuestion,
+    "snapshots": SnapshotsQuestion,
+    "suggest": SuggestQuestion,
+    "compare": CompareQuestion,
+    "between": BetweenQuestion,
+    "sources": SourcesQuestion,
+    "contrast": ContrastQuestion,
+    "evidence": EvidenceQuestion,
+    "axis": AxisQuestion,
+    "since": ChangeQuestion,
+    "bias": BiasQuestion,
+    "map": MapQuestion,
+}
+"""By their names under `/api/v1`."""
