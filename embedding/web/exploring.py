@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from itertools import pairwise
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ from embedding.web.asking import page_of
 from embedding.web.charts import COLOURS, ChartLine, lines, over_windows, rates_over_windows
 from embedding.web.filters import PageFilter
 from embedding.web.pages import csv_file, filtered, latest_known, nothing
-from embedding.web.plain import plain_map, plain_report, plain_rows, topical
+from embedding.web.plain import plain, plain_map, topical
 from embedding.web.site import PageSite, Site
 from embedding.web.text import PageText
 from embedding.web.wordview import sentence_of
@@ -305,7 +305,7 @@ def _windows(site: PageSite, request: Request, then: str = "", now: str = "") ->
         then,
         now,
         brief.say(report.notes, report.snapshot.label, t),
-        report=plain_report(filtered(site, request, report)),
+        report=plain(filtered(site, request, report)),
         steps=_steps(refs, report),
         rows=brief.FRONT_ROWS,
     )
@@ -373,7 +373,7 @@ def _sources(
         names=names,
         chosen=chosen,
         manifest=manifest,
-        found=found and replace(found, rows=plain_rows(found.rows)),
+        found=found and plain(found),
         sentence=sentence,
         rows=brief.FRONT_ROWS,
     )

@@ -32,7 +32,7 @@ from embedding.web.brief import headline
 from embedding.web.findings import change_sentences
 from embedding.web.handout.content import make_handout
 from embedding.web.handout.writing import FORMATS, write_handout
-from embedding.web.plain import plain_beside, plain_disagreement, plain_history, plain_report
+from embedding.web.plain import plain, plain_beside
 from embedding.web.site import PageSite, Site
 from embedding.web.wordview import history_sentences, word_view
 
@@ -197,7 +197,7 @@ def _brief(
     broken: Sequence[str] = (),
 ) -> HTMLResponse:
     t = site.words(request)
-    report = plain_report(filtered(site, request, report))
+    report = plain(filtered(site, request, report))
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))
@@ -251,7 +251,7 @@ def _compared(
         return None, True
     chosen = site.filter(request)
     near = site.answers.about(report.snapshot.id, chosen.topic)
-    return chosen.disagreement(plain_disagreement(found), near), False
+    return chosen.disagreement(plain(found), near), False
 
 
 @page_routes.get("/window/{id}/disagreement")
@@ -342,7 +342,7 @@ def _word(
     return site.render(
         request,
         "word.html",
-        history=plain_history(history),
+        history=plain(history),
         view=view,
         change=None if change is None else change_sentences(change, t),
         evidence=_evidence(site, word, view.now, chosen.sources),

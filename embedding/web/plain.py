@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedding.trends.beside import Beside
-from embedding.trends.contrast import ContrastRow, Disagreement
-from embedding.trends.history import WordHistory
 from embedding.trends.mapping import NeighbourMap
-from embedding.trends.rows import RANKINGS, ContextPull, NeighbourRow, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, ContextPull, NeighbourRow
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 BESIDE_SHOWN = 12
 """Words that stand beside a word, as shown."""
@@ -23,8 +24,10 @@ _LISTS = (
     *("neighbours_before", "neighbours", "contexts"),
     *("neighbours_first", "neighbours_second"),
 )
-"""Lists of words that rows have."""
-Row = TypeVar("Row", TrendRow, ContrastRow)
+"""Fields that are lists of words."""
+_ROWS = (*RANKINGS, "rows", "points", "uses")
+"""Fields that hold records with such lists."""
+Record = TypeVar("Record", bound="DataclassInstance")
 Near = TypeVar("Near", NeighbourRow, ContextPull)
 _FILE = Path(__file__).parent / "function_words.txt"
 
@@ -45,32 +48,22 @@ def plain_beside(found: Sequence[Beside]) -> list[Beside]:
     return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
 
 
-def plain_report(report: TrendReport) -> TrendReport:
-    """A report as the page shows it."""
-    rows: dict[str, Any] = {name: plain_rows(getattr(report, name)) for name in RANKINGS}
-    return replace(report, **rows)
+def plain(found: Record) -> Record:
+    """A report, a history, or what sources use differently, as the page shows it."""
+    shown: dict[str, Any] = {}
+    for name, value in vars(found).items():
+        if name in _LISTS:
+            shown[name] = topical(value)
+        elif name in _ROWS:
+            shown[name] = tuple(plain(row) for row in value if _is_shown(row))
+        elif name == "use":
+            shown[name] = plain(value)
+    return replace(found, **shown)
 
 
-def plain_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Rows of a ranking, or words that sources use differently, as the page shows them."""
-    found = []
-    for row in rows:
-        if row.significant or row.word not in function_words():
-            lists: dict[str, Any] = {n: topical(getattr(row, n)) for n in _LISTS if hasattr(row, n)}
-            found.append(replace(row, **lists))
-    return tuple(found)
-
-
-def plain_disagreement(found: Disagreement) -> Disagreement:
-    """What sources disagree on, as the page shows it."""
-    uses = tuple(replace(one, use=plain_rows([one.use])[0]) for one in found.uses)
-    return replace(found, uses=uses)
-
-
-def plain_history(history: WordHistory) -> WordHistory:
-    """A word through all windows, as the page shows it."""
-    points = [replace(one, neighbours=topical(one.neighbours)) for one in history.points]
-    return replace(history, points=tuple(points))
+def _is_shown(row: Any) -> bool:
+    """A row of a ranking that is no finding is shown if its word has a topic."""
+    return getattr(row, "significant", True) or row.word not in function_words()
 
 
 def plain_map(found: NeighbourMap) -> NeighbourMap:

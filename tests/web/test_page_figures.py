@@ -32,7 +32,7 @@ from embedding.trends.rows import (
 from embedding.web.config import WebConfig
 from embedding.web.findings import one_in
 from embedding.web.formats import short_word
-from embedding.web.plain import plain_report
+from embedding.web.plain import plain
 from embedding.web.text import PageText
 from waiting import until
 
@@ -325,7 +325,7 @@ def pages(client: httpx.Client, language: str) -> list[tuple[TrendReport, object
 
         answer = until(there)
         record = client.get("/api/report", params={"id": one["id"]}).json()
-        found.append((plain_report(TrendReport.from_dict(record)), parser.fromstring(answer.text)))
+        found.append((plain(TrendReport.from_dict(record)), parser.fromstring(answer.text)))
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, NeighbourRow, TrendReport
 from embedding.web.findings import row_sentences
-from embedding.web.plain import function_words, plain_report, topical
+from embedding.web.plain import function_words, plain, topical
 from embedding.web.text import PageText
 
 
@@ -36,7 +36,7 @@ def test_a_sentence_counts_the_words_that_are_shown(report: TrendReport) -> None
         neighbours_before=(NeighbourRow("모두", 0.8, True), *near[2:]),
         contexts=(ContextPull("그리고", 0.5, 0.1, 0.4), ContextPull("접종", 0.4, 0.0, 0.3)),
     )
-    shown = plain_report(replace(report, moved=(row,))).moved[0]
+    shown = plain(replace(report, moved=(row,))).moved[0]
     assert [one.word for one in shown.neighbours] == ["백신", "병원"]
     said = " ".join(row_sentences("moved", shown, report, PageText("en")))
     assert said.startswith("1 of its 2 closest words are new since")
@@ -47,5 +47,5 @@ def test_a_sentence_counts_the_words_that_are_shown(report: TrendReport) -> None
 def test_a_find_stays_and_a_row_within_chance_goes(report: TrendReport) -> None:
     found = replace(report.risen[0], word="하다", significant=True)
     chance = replace(found, word="모두", significant=False)
-    shown = plain_report(replace(report, risen=(found, chance)))
+    shown = plain(replace(report, risen=(found, chance)))
     assert [row.word for row in shown.risen] == ["하다"]

@@ -10,7 +10,7 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import brief, formats
 from embedding.web.answering import Reading
 from embedding.web.findings import row_sentences, story_sentences, sureness
-from embedding.web.plain import plain_report
+from embedding.web.plain import plain
 from embedding.web.text import PageText
 
 STORIES, ROWS, LINES, WORDS = 8, 10, 4, 8
@@ -97,7 +97,7 @@ def make_handout(
     """
     t = to.t
     share = f"{100 * false_discovery:g}"
-    report = plain_report(report)
+    report = plain(report)
     before = report.compared_with
     stories = report.significant_stories()[:STORIES]
     first, *others = [one.sentence for one in brief.leads(report, t)] or [
