@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedding.ask.config import AskConfig
@@ -135,7 +136,19 @@ class Answers:
         value: A = self._values.get(key, make)
         return value
 
-    def later(self, key: Hashable, make: Callable[[], A], wait_s: float | None) -> A:
+    def computed(self, key: Hashable, make: Callable[..., A], *asked: object, **more: object) -> A:
+        """What `make` finds in the store by the settings of comparisons, kept."""
+        return self.kept(key, lambda: make(self.reader, *asked, self.config.trends, **more))
+
+    def later(
+        self,
+        key: Hashable,
+        wait_s: float | None,
+        make: Callable[..., A],
+        *asked: object,
+        **more: object,
+    ) -> A:
         """The same of what takes long: it is made after what was asked for before."""
-        task: Future[A] = self._slow.get(key, lambda: self.reader.begin(make, wait_s))
+        begun = partial(make, self.reader, *asked, self.config.trends, **more)
+        task: Future[A] = self._slow.get(key, lambda: self.reader.begin(begun, wait_s))
         return waited(task, wait_s)

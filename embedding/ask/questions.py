@@ -266,10 +266,8 @@ class CompareQuestion(Question[WordPair]):
         first, second = (
             WordQuestion(one).answer(answers, wait_s) for one in (self.first, self.second)
         )
-        nearness = answers.kept(
-            (self, answers.latest()),
-            lambda: together(answers.reader, self.first, self.second, answers.config.trends),
-        )
+        key = (self, answers.latest())
+        nearness = answers.computed(key, together, self.first, self.second)
         return WordPair((first, second), nearness)
 
 
@@ -287,11 +285,7 @@ class BetweenQuestion(Question[TrendReport]):
         from embedding.trends.between import build_between
 
         then, now = (answers.reader.open(one).id for one in (self.then, self.now))
-        return answers.later(
-            BetweenQuestion(then, now),
-            lambda: build_between(answers.reader, then, now, answers.config.trends),
-            wait_s,
-        )
+        return answers.later(BetweenQuestion(then, now), wait_s, build_between, then, now)
 
 
 @dataclass(frozen=True)
@@ -332,14 +326,9 @@ class ContrastQuestion(Question["SourceContrast"]):
     def answer(self, answers: Answers, wait_s: float | None = None) -> SourceContrast:
         from embedding.trends.contrast import source_contrast
 
-        id = answers.reader.open(self.window).id
-        contrast = answers.later(
-            ContrastQuestion(self.first, self.second, id),
-            lambda: source_contrast(
-                answers.reader, self.first, self.second or None, answers.config.trends, id=id
-            ),
-            wait_s,
-        )
+        id, pair = answers.reader.open(self.window).id, (self.first, self.second or None)
+        key = ContrastQuestion(self.first, self.second, id)
+        contrast = answers.later(key, wait_s, source_contrast, *pair, id=id)
         return replace(contrast, rows=contrast.rows[: self.limit])
 
 
@@ -353,11 +342,7 @@ class DisagreementQuestion(Question["Disagreement"]):
         from embedding.trends.contrast import disagreement
 
         id = answers.reader.open(self.window).id
-        return answers.later(
-            DisagreementQuestion(id),
-            lambda: disagreement(answers.reader, answers.config.trends, id=id),
-            wait_s,
-        )
+        return answers.later(DisagreementQuestion(id), wait_s, disagreement, id=id)
 
 
 @dataclass(frozen=True)
@@ -415,19 +400,9 @@ class PolesQuestion(Question[AxisHistory]):
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> AxisHistory:
         id = answers.reader.open(self.window).id
-        word, positive, negative = self.word, self.positive, self.negative
-        return answers.kept(
-            PolesQuestion(word, positive, negative, id),
-            lambda: axis_history(
-                answers.reader,
-                word,
-                positive,
-                negative,
-                answers.config.trends,
-                id=id,
-                kept=answers.axes,
-            ),
-        )
+        asked = self.word, self.positive, self.negative
+        key = PolesQuestion(*asked, id)
+        return answers.computed(key, axis_history, *asked, id=id, kept=answers.axes)
 
 
 @dataclass(frozen=True)
@@ -482,10 +457,7 @@ class BiasQuestion(Question[SourceBias]):
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> SourceBias:
         id, weights = answers.reader.open(self.window).id, answers.config.source_weights
-        return answers.kept(
-            BiasQuestion(id),
-            lambda: source_bias(answers.reader, answers.config.trends, id=id, weights=weights),
-        )
+        return answers.computed(BiasQuestion(id), source_bias, id=id, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -499,13 +471,8 @@ class MapQuestion(Question[NeighbourMap]):
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> NeighbourMap:
         WordQuestion(self.word).answer(answers, wait_s)
-        cache = answers.reader.neighbour_cache
-        return answers.kept(
-            (self, answers.latest()),
-            lambda: neighbour_map(
-                answers.reader, self.word, answers.config.trends, neighbour_cache=cache
-            ),
-        )
+        key, near = (self, answers.latest()), answers.reader.neighbour_cache
+        return answers.computed(key, neighbour_map, self.word, neighbour_cache=near)
 
 
 QUESTIONS: dict[str, type[Question[Any]]] = {
