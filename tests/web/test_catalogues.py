@@ -10,7 +10,8 @@ from typing import get_args
 import pytest
 from babel.messages.pofile import read_po
 
-from embedding import show, trends, web
+from embedding import trends, web
+from embedding.show import team
 from embedding.snapshots.format import LACK_REASONS
 from embedding.trends.rows import BEFORE, RANKINGS
 from embedding.web.headlines import HeadlineState
@@ -60,7 +61,7 @@ def places(text: str) -> set[str]:
 
 def code() -> str:
     """All that makes the pages."""
-    named = [Path(show.__file__).parent / "team.py", Path(trends.__file__).parent / "report.py"]
+    named = [Path(team.__file__), Path(trends.__file__).parent / "report.py"]
     made = (*CODE.rglob("*.py"), *CODE.glob("templates/*.html"), *named)
     return "\n".join(p.read_text() for p in made)
 
