@@ -17,6 +17,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.trends.report import build_report
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 LINES = {1: 300, 2: 1, 3: 300}
@@ -58,5 +59,7 @@ def test_it_is_published_whole_and_reported_with_the_reason(tmp_path: Path) -> N
     )
     page = TestClient(create_app(config, dependencies=[Depends(lambda: None)]))
     for month in LINES:
+        # On a busy machine it answers 202 while it makes the report.
+        until(lambda at=f"/window/{ids[month]}": page.get(at).status_code != 202)
         assert page.get(f"/window/{ids[month]}").status_code == 200
     assert page.get("/word/낱말11", params={"id": ids[2]}).status_code == 200
