@@ -23,7 +23,7 @@ from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, Tok
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.recovery.checkpoint import Content
+from embedding.server.parts import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
@@ -175,7 +175,7 @@ class Local:
             collected = collect(state)
             copy = state.tables.copy(state.vocabulary.rows, accumulators=False)
         copy.finish(state.lock)
-        return assemble(state, collected, copy)
+        return assemble(collected, copy)
 
 
 def ticks(sentences: Sentences, tokens: int) -> Iterator[Sentences]:

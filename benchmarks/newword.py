@@ -32,7 +32,7 @@ from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks,
 from embedding.kernel.errors import InputError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
-from embedding.server.recovery.checkpoint import Content
+from embedding.server.parts import Content
 from embedding.worker.config import NodeConfig
 from yeoron_bench.results import ended, facts, keep_and_print
 

@@ -22,7 +22,6 @@ from embedding.evaluation import erasing as mlflow
 from embedding.exchange.channel import ask
 from embedding.exchange.sharding import sharding
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
-from embedding.kernel.records import IntArray
 from embedding.server.recovery.erasing import Erased, erase_state
 from embedding.server.recovery.seeding import put_aside
 from embedding.server.rowstore.interface import RowShape
@@ -153,17 +152,7 @@ def _state(settings: Settings, request: ErasureRequest, *, dry: bool) -> Erased:
             rows=LocalRows if here else sharding().rows,
         )
 
-    def on_shards(state: ServerState, ids: IntArray) -> None:
-        sharding().erase(config, state.tables, model.gram_rows, ids)
-
-    return erase_state(
-        config,
-        make,
-        elsewhere=None if here else on_shards,
-        word=request.word,
-        source=request.source,
-        dry=dry,
-    )
+    return erase_state(config, make, word=request.word, source=request.source, dry=dry)
 
 
 def _state_dir(settings: Settings) -> Path:

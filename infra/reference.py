@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import generated_files
 import typer
-from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
@@ -28,10 +27,8 @@ from embedding.commands import reasons
 from embedding.commands.option_groups import known_names, meanings, named, settings_meanings
 from embedding.exchange.sharding import sharding
 from embedding.kernel import errors
-from embedding.server.config import ServerConfig
-from embedding.server.figures.metrics import render
+from embedding.server.figures.metrics import all_figures
 from embedding.server.grouping import needed_groups
-from embedding.server.service import running_server
 from embedding.settings import FIRST_SETTINGS, PREFIX, Settings
 from embedding.sources.config import SourceConfig
 from yeoron_bench.markdown import table
@@ -229,26 +226,18 @@ def cli() -> str:
     return "# Commands\n" + "".join(commands(top, "yeoron"))
 
 
-def metric_families() -> Iterator[tuple[str, str, list[str], str]]:
-    """Name, type, labels and help of every metric of a server with nodes, shards and groups."""
-    with running_server(ServerConfig(min_count=1), dim=2) as server:
-        server.state.report("n", _REPORT)
-        status = server.status()
-        more = [sharding().metrics, needed_groups("metrics").metrics]
-        text = render(status | _more(status), server.state.meters, more).decode()
-    for family in text_string_to_metric_families(text):
-        labels = {name for sample in family.samples for name in sample.labels} - {"le"}
-        labels |= _LABELS.get(family.name, set())
-        name = family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
-        yield name, family.type, sorted(labels), family.documentation
-
-
 def metrics() -> str:
     """The page of metrics."""
+    more = [sharding().figures(), needed_groups("metrics").figures]
+    ends = {"counter": "_total", "info": "_info"}
     rows = [
-        (f"`{name}`", kind, " ".join(labels), cell(text))
-        for name, kind, labels, text in metric_families()
-        if name.startswith("yeoron_")
+        (
+            f"`yeoron_{each.name}{ends.get(each.kind, '')}`",
+            "gauge" if each.kind == "info" else each.kind,
+            " ".join(sorted(each.labels.split())),
+            cell(each.text),
+        )
+        for each in all_figures(more)
     ]
     return (
         "# Metrics\n\nThe parameter server answers `/metrics` on loopback, at the address of its "
@@ -256,80 +245,6 @@ def metrics() -> str:
         "Metrics of shards and of groups are there where there are shards and groups.\n\n"
         + table(("metric", "type", "labels", "meaning"), rows)
     )
-
-
-_REPORT: dict[str, Any] = {
-    "queue": {"depth": 1},
-    "frontier_away_s": 0.0,
-    "topology": {"kind": "ps", "rows": {}, "bytes": {"host": 1}, "dense_rows": {}, "density": {}},
-    "text": {
-        "known_share": 0.5,
-        "cache_bytes": 1,
-        "cached_words": 1,
-        "forgotten_words": 1,
-        "morphemes": 1,
-        "given_up": 0,
-        "masked": {"phone": 1},
-    },
-    "sources": {
-        "s": {
-            "errors": {"timeout": 1},
-            "alarms": {"empty": 1},
-            "fetched": 1,
-            "alarm": {"event": "empty", "since": "", "sentence": ""},
-        }
-    },
-}
-"""A report of a node with every figure that the metrics show."""
-
-_NODE: dict[str, Any] = {
-    "state": "active",
-    "clock": 1,
-    "block_share": 1.0,
-    "sequence": 1,
-    "durable": 1,
-    "tokens": 1,
-    "words_per_second": 1.0,
-    "last_seen_s": 1.0,
-}
-"""A node as the status has it."""
-
-_SHARD_FIGURES = (
-    *("rows", "bytes", "position", "behind", "pushes", "duplicates", "lost_pushes"),
-    *("repeated_pushes", "rows_in", "rows_out", "bytes_in", "bytes_out", "bytes_led"),
-)
-_GROUP_FIGURES = (
-    *("lag_s", "waiting_pushes", "waiting_rows", "unconfirmed", "nodes", "entries", "duplicates"),
-    *("rows_in", "rows_out", "bytes_in", "bytes_out"),
-)
-
-_LABELS = {
-    "yeoron_refused_messages": {"kind"},
-    "yeoron_lbfgs_node_portions": {"node"},
-    "yeoron_window_lacks": {"window"},
-}
-"""Labels of families that have no sample on a server that has just started."""
-
-
-def _more(status: dict[str, Any]) -> dict[str, Any]:
-    """What a server alone does not have, put beside its status."""
-    lag = {"documents": 0, "tokens": 0, "late_documents": 0, "nll": 1.0, "lag_p50_s": 1.0}
-    return {
-        "sources": {"s": {**lag, "lag_p95_s": 1.0}},
-        "reading": {
-            "sources": {"s": {"node": "n", "tokens_per_second": 1.0}},
-            "imbalance": 1.0,
-            "moves": 0,
-        },
-        "lag": {"p50_s": 1.0, "p95_s": 1.0},
-        "checkpoint_age_s": 1.0,
-        "nodes": {"n": _NODE | {"report": _REPORT}},
-        "shards": [{"shard": 0, "state": "up", **dict.fromkeys(_SHARD_FIGURES, 1)}],
-        "groups": [{"group": "b", "state": "up", **dict.fromkeys(_GROUP_FIGURES, 1)}],
-        "following": {"state": "up"},
-        "sync": status["sync"]
-        | {"variation": 0.1, "rounds": status["sync"]["rounds"] | {"last": 1.0}},
-    }
 
 
 def error_kinds() -> str:

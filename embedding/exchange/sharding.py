@@ -4,12 +4,11 @@ that. Other packages bring it; types of rooms above are named in words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import IntArray
 from embedding.kernel.registry import NoTraits, Registry
 
 Split = tuple[int, str]
@@ -37,6 +36,12 @@ class RunningShards(Protocol):
 
     def tick(self) -> None:
         """Time passed."""
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Have the shards write checkpoints, now or soon."""
+
+    def catch_up(self) -> None:
+        """Wait a moment until the shards have done what was ordered."""
 
     def ailing(self) -> list[str]:
         """Why shards do not do their work, a sentence each."""
@@ -72,15 +77,8 @@ class Sharding(Protocol):
         """ConfigError for what of a `TrainRequest` does not go with shards."""
 
     @staticmethod
-    def erase(config: Any, tables: Any, buckets: int, ids: IntArray) -> None:
-        """Take rows of ids out of the checkpoints of all shards, while none of them runs.
-
-        tables   the `Tables` of the server itself; buckets  rows of n-grams
-        """
-
-    @staticmethod
-    def metrics(status: Mapping[str, Any]) -> Iterator[Any]:
-        """Families of Prometheus, from the status of a server."""
+    def figures() -> Sequence[Any]:
+        """What they add to the table of figures (`server/figures/metrics.py`)."""
 
     @staticmethod
     def reshard(

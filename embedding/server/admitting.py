@@ -6,13 +6,14 @@ import secrets
 import threading
 from collections.abc import Sequence, Sized
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from embedding.exchange.contributors import Contributors
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig
 from embedding.server.ledger.sequence import Journal
+from embedding.server.parts import Moment, Part
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.accounting import Accounts
@@ -101,7 +102,7 @@ class AnonymityThreshold:
         return len(heard.authors) >= self.authors and len(heard.sources) >= sources
 
 
-class WordAdmission:
+class WordAdmission(Part):
     """Gives words ids and rows.
 
     One admission is under way at a time, under `admitting`; the server's lock is free while the
@@ -161,10 +162,15 @@ class WordAdmission:
         """Give words the rows of evicted ids and new ones (under the lock)."""
         if len(evicted):
             self._accounts.windows.resolve()
-            self._rows.evicted(evicted)
+            self._rows.evict(evicted)
         admission = self.vocabulary.admit(words, evicted)
         self._accounts.rare.placed(admission.slots, admission.evicted)
-        self._changes.carry_out(lambda: [partial(self._rows.start, admission)])
+        self._changes.carry_out(lambda: [partial(self._rows.admit, admission)])
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        del at
+        waiting = {"words": len(self.anonymity), "withheld": self.anonymity.withheld}
+        return {"waiting_words": waiting}
 
     def go_on_in(self, journal: Journal) -> Journal:
         """Note words in another journal from now on; the one before (under both locks)."""

@@ -7,12 +7,15 @@ and when a pull may read; this machine keeps the board that it decides on.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import SyncConfig
+from embedding.server.parts import Content, Moment, Part, Saved
 from embedding.server.policies.base import Policy
 from embedding.server.policies.board import Apply, ClockEntry, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES
@@ -102,7 +105,7 @@ class Switch:
     reason: str
 
 
-class ConsistencyMachine:
+class ConsistencyMachine(Part):
     """Tracks clocks and holds pushes back as the policy wants.
 
     switches  the last changes of the ruling policy
@@ -218,6 +221,51 @@ class ConsistencyMachine:
 
     def finished(self) -> None:
         self.policy.finished(self.board)
+
+    def save(self, words: Any) -> Saved:
+        del words
+        return Saved({"clocks": {one.name: one.clock for one in self.board.members.values()}})
+
+    def load(self, content: Content, now: float) -> None:
+        del now
+        for node, clock in content.facts["clocks"].items():
+            self.board.members[node] = ClockEntry(node, clock=clock)
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        """docs/concepts/synchronisation.md.
+
+        policy       as it was asked for; running: the one that rules, which `auto` chooses
+        pooled       nodes whose deltas of the same rows are added up
+        push_every, pull_every   blocks of a node
+        variation    coefficient of variation of the sources' token rates, null while unknown
+        rates        tokens a second of each source at each node, waiting for others left out
+        switched     changes of the ruling policy; switches: the last of them
+        """
+        policy, board, wall = self.policy, self.board, time.time()
+        pace, nodes = policy.pace(board), board.active()
+        sync = {
+            "policy": self.config.policy,
+            "running": policy.name,
+            "pooled": pace.pooled,
+            "push_every": pace.push_every,
+            "pull_every": pace.pull_every,
+            "variation": board.speeds.variation(nodes),
+            "rates": {
+                f"{node} {source}": n for (node, source), n in board.speeds.rates(nodes).items()
+            },
+            "switched": self.switched,
+            "switches": [
+                {
+                    "at": at.iso(wall - (at.now - switch.at)),
+                    "from": switch.before,
+                    "to": switch.after,
+                    "reason": switch.reason,
+                }
+                for switch in self.switches
+            ],
+            "settings": self.config.model_dump(mode="json"),
+        }
+        return {"policy": self.config.policy, "staleness": self.config.staleness, "sync": sync}
 
     def idle(self, node: str, *, now: float) -> list[Instruction]:
         """A node has nothing to learn for the moment; it may not have greeted this server yet."""

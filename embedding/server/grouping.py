@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from embedding.kernel.records import SnapshotRef, Window
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.meters import Meters
+from embedding.server.parts import Moment, Part
 from embedding.server.words.accounting import Accounts
 from embedding.server.words.vocabulary import Vocabulary
 
@@ -39,16 +40,9 @@ class Upstream(Protocol):
         """A push is about to be applied or dropped; `after`: the node's last one before it."""
 
 
-class Followers:
-    """The groups that follow a server; here none does. The server's lock guards `facts` to
-    `meters`, the other calls take it."""
-
-    def facts(self) -> dict[str, Any]:
-        """What a checkpoint keeps of them, JSON-safe."""
-        return {}
-
-    def restore(self, facts: Mapping[str, Any]) -> None:
-        """Go on from the facts of a checkpoint, which may know nothing of them."""
+class Followers(Part):
+    """The groups that follow a server; here none does. The server's lock guards all calls to
+    `meters`, the other ones take it."""
 
     def check(self, sync: SyncConfig) -> None:
         """RefusedError for settings with which this server could not lead them."""
@@ -56,10 +50,10 @@ class Followers:
     def present(self) -> list[str]:
         return []
 
-    def describe(self, now: float) -> list[dict[str, Any]]:
-        """Each as the status shows it, at a monotonic time."""
-        del now
-        return []
+    def describe(self, at: Moment) -> dict[str, Any]:
+        """See Part: `groups` has each of them."""
+        del at
+        return {"groups": []}
 
     def meters(self, name: str) -> Meters | None:
         """Where bytes of this group's stream are counted; None for a node's."""
@@ -145,9 +139,8 @@ class ServerGroups(Protocol):
         for the length of a `with` block. A process that dies is started again, at the same port.
         """
 
-    @staticmethod
-    def metrics(status: Mapping[str, Any]) -> Iterator[Any]:
-        """Families of Prometheus, from the status of a server."""
+    figures: Sequence[Any]
+    """What they add to the table of figures (`figures/metrics.py`)."""
 
     @staticmethod
     def stream(followers: Any, state: Any, asks: Callable[[str], list[Any]], who: Any) -> Any:

@@ -203,7 +203,7 @@ class ParameterServer:
         if self.link is not None:
             self.link.stop()
         if self._shards is not None:
-            self.state.rows.catch_up()
+            self._shards.catch_up()
         self._release()
 
     def serve_forever(
@@ -288,7 +288,7 @@ class ParameterServer:
             **build_status(
                 self.state,
                 self.snapshotter.refs(),
-                self.groups.describe,
+                self.groups,
                 self.snapshotter.sentences,
             ),
             "following": None if self.link is None else self.link.describe(),
@@ -310,8 +310,8 @@ class ParameterServer:
                 raise UnavailableError(f"{failed}.")
         elif self.link is not None:
             self.link.checkpoint(wait=wait)
-        else:
-            self.state.rows.checkpoint(wait=wait)
+        elif self._shards is not None:
+            self._shards.checkpoint(wait=wait)
 
     def ailing(self) -> list[str]:
         """Why the server does not do all of its work, a sentence each."""
@@ -336,12 +336,12 @@ class ParameterServer:
         return reasons
 
     def metrics(self) -> bytes:
-        shards = None if self._shards is None else sharding()
-        more = [part.metrics for part in (shards, self._grouping) if part is not None]
+        more = [] if self._shards is None else [sharding().figures()]
+        more += [] if self._grouping is None else [self._grouping.figures]
         return render(self.status(), self.state.meters, more)
 
     def _session(self) -> NodeSession:
-        extras = [partial(part.stream, self.state) for part in self.state.parts.values()]
+        extras = [partial(part.calls, self.state) for part in self.state.parts.values()]
         if self._grouping is not None:
             asks = self.snapshotter.asks
             extras.append(partial(self._grouping.stream, self.groups, self.state, asks))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,24 +30,24 @@ from embedding.server.admitting import WordAdmission
 from embedding.server.applying import Applying
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.figures.reports import read_report
+from embedding.server.figures.reports import lasting, read_report
 from embedding.server.grouping import Upstream
 from embedding.server.ledger.sequence import Ledger, NodeLedger
-from embedding.server.parts import SERVER_PARTS
+from embedding.server.parts import SERVER_PARTS, Content, Erasure, Part, Saved
 from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.validation import check_ids, check_push, checked
 from embedding.server.words.accounting import Accounts, PushArrival, by_source
-from embedding.server.words.digests import WordDigests
+from embedding.server.words.digests import WordDigests, WordsCopy
 from embedding.server.words.readers import Wait
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.snapshots.format import Missing
 
 
-class NodeReports:
-    """The server's lock guards it.
+class NodeReports(Part):
+    """What nodes tell of themselves. The server's lock guards it.
 
     digest  of the settings that all nodes share; empty until one tells it
     last    each node's own figures, and `at` the server's clock when they came
@@ -78,6 +78,25 @@ class NodeReports:
         self.digest = self.digest or digest
         self.departed.discard(node)
 
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        facts = {
+            "config_digest": self.digest,
+            "reports": lasting(self.last),
+            "departed": sorted(self.departed),
+        }
+        return Saved(facts)
+
+    def load(self, content: Content, now: float) -> None:
+        del now
+        self.digest = self.digest or content.facts["config_digest"]
+        self.last.update(content.facts["reports"])
+        self.departed.update(content.facts["departed"])
+
+    def erase(self, erasure: Erasure) -> None:
+        if erasure.source is not None:
+            self.last.clear()
+
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +111,8 @@ class ServerState:
     upstream  the server whose replica this is; None: what is here is the model
     words     gives words ids and rows
     pushes    those that are held back, and how they are applied
-    parts     what other packages add, by name
+    parts     all that is counted, saved and shown, by name, in the order in which a checkpoint is
+              restored; those of other packages are the last
     """
 
     def __init__(
@@ -128,9 +148,19 @@ class ServerState:
         self.words = admission(config, self.rows, self.accounts, self.changes, self.lock)
         self.scores = ScoreKeeper(config, self.tables.device)
         self.reports = NodeReports(config.config_digest)
-        self.parts = {
+        added: Mapping[str, Part] = {
             name: SERVER_PARTS.get(name)(config, self.rows, self.vocabulary, sync)
             for name in SERVER_PARTS
+        }
+        self.parts: dict[str, Part] = {
+            "vocabulary": self.vocabulary,
+            "rows": self.rows,
+            **self.accounts.parts,
+            "ledger": self.ledger,
+            "clocks": self.machine,
+            "reports": self.reports,
+            "admission": self.words,
+            **added,
         }
 
     # -- greeting ---------------------------------------------------------------------------
@@ -213,7 +243,7 @@ class ServerState:
                 return waiting_for
             self.changes.check()
             waited = time.monotonic() - began
-            pulled = self.rows.pull(request)
+            pulled = self.rows.read(request)
             self.meters.read(node, sum(map(len, pulled.rows.values())))
             sequence = self.ledger.of(node).applied
         scored = pulled.to_score()
@@ -435,7 +465,7 @@ class ServerState:
             self.rows.check(sync, before)
             now = time.monotonic()
             for part in self.parts.values():
-                part.configure(sync)
+                part.reconfigure(sync)
             self.execute(self.machine.configure(sync, now=now), now)
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
             self.changed.notify_all()

@@ -3,135 +3,61 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.consistency import NodeSpeed
 from embedding.server.figures.reports import is_number, open_alarms, source_faults, topology, total
+from embedding.server.grouping import Followers
 from embedding.server.ledger.sequence import NodeLedger
+from embedding.server.parts import Moment
 from embedding.server.state import ServerState
-
-_TOTALS = (
-    *("tokens", "replayed_tokens", "documents", "pushes", "duplicates", "refused"),
-    *("dropped_rows", "dropped_counts"),
-)
-"""Of Meters."""
 
 
 def build_status(
     state: ServerState,
     snapshots: Sequence[SnapshotRef],
-    groups: Callable[[float], list[dict[str, Any]]],
+    groups: Followers,
     waits: Mapping[str, str],
 ) -> dict[str, Any]:
     """Everything a person or a program may want to know about a running server.
 
-    groups  at a monotonic time (under the lock): servers that tell of nodes of their own
+    groups  servers that tell of nodes of their own
     waits   for whom windows wait, a sentence each, by label
     """
-    now = time.monotonic()
+    at = Moment(time.monotonic(), state.config.calendar.iso)
     with state.lock:
-        meters, sync = state.meters, state.machine.config
-        watermark = state.accounts.tracker.advance(now=now)
-        shards, others = state.rows.describe(), groups(now)
-        nodes = node_status(state, {each["group"] for each in others}, now)
-        return {
+        meters, reports = state.meters, state.reports.last
+        status: dict[str, Any] = {
             "epoch": state.epoch,
-            "uptime_s": now - meters.started,
             "device": str(state.tables.device),
-            "policy": sync.policy,
-            "staleness": sync.staleness,
-            "sync": _sync(state, now),
             "dim": state.dim,
-            "vocabulary": len(state.vocabulary),
-            "candidates": len(state.vocabulary.candidates),
-            "waiting_words": {
-                "words": len(state.words.anonymity),
-                "withheld": state.words.anonymity.withheld,
-            },
-            **{name: getattr(meters, name) for name in _TOTALS},
-            "loss": meters.loss_sum / meters.pairs if meters.pairs else None,
-            "words_per_second": meters.words.value(now),
-            "bytes": {
-                "in": meters.bytes_in,
-                "out": meters.bytes_out,
-                "pushed_per_entry": meters.bytes_per_entry(total(shards, "bytes_deltas")),
-                "rows_spared": meters.rows_spared + total(shards, "rows_spared"),
-                "by_part": meters.parts.describe(),
-            },
             "timezone": state.config.timezone,
-            "watermark": state.config.calendar.iso(watermark),
-            "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},
-            "pause_ms": {
-                "checkpoint": meters.checkpoint_pause_s * 1000,
-                "cut": meters.cut_pause_s * 1000,
-            },
-            "topology": topology(state.reports.last, meters, shards, others),
-            "shards": shards,
-            "groups": others,
-            "usage": state.accounts.usage.describe(),
-            "rare_words": {
-                "held": len(state.accounts.rare),
-                "mentions": state.accounts.rare.mentions,
-            },
-            "rows_per_second": {
-                "in": meters.rates["rows_in"].value(now),
-                "out": meters.rates["rows_out"].value(now),
-            },
-            "checkpoint_age_s": None
-            if meters.checkpoint_at is None
-            else now - meters.checkpoint_at,
+        }
+        for part in (*state.parts.values(), groups):
+            for name, field in part.describe(at).items():
+                status[name] = {**status.get(name, {}), **field} if _is_object(field) else field
+        shards, others = status["shards"], status["groups"]
+        nodes = node_status(state, {each["group"] for each in others}, at.now)
+        status["bytes"] |= {
+            "pushed_per_entry": meters.bytes_per_entry(total(shards, "bytes_deltas")),
+            "rows_spared": meters.rows_spared + total(shards, "rows_spared"),
+        }
+        return status | {
+            "topology": topology(reports, meters, shards, others),
             "nodes": nodes,
             "alarms": open_alarms(nodes),
             "faults": source_faults(nodes),
-            "sources": _sources(state, now),
-            "reading": _reading(state.reports.last, state.living()),
-            "windows": state.accounts.describe(),
+            "sources": _sources(state, at),
+            "reading": _reading(reports, state.living()),
             "waits": dict(waits),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
 
 
-def _sync(state: ServerState, now: float) -> dict[str, Any]:
-    """JSON-safe (docs/concepts/synchronisation.md).
-
-    policy       as it was asked for; running: the one that rules, which `auto` chooses
-    pooled       nodes whose deltas of the same rows are added up
-    push_every, pull_every   blocks of a node
-    variation    coefficient of variation of the sources' token rates, null while unknown
-    rates        tokens a second of each source at each node, waiting for others left out
-    dropped_pushes, dropped_tokens   what came too late (backup)
-    rounds, …    of each part that another package adds
-    switched     changes of the ruling policy; switches: the last of them
-    """
-    machine, meters = state.machine, state.meters
-    policy, board = machine.policy, machine.board
-    pace, nodes = policy.pace(board), board.active()
-    wall = time.time()
-    return {
-        "policy": machine.config.policy,
-        "running": policy.name,
-        "pooled": pace.pooled,
-        "push_every": pace.push_every,
-        "pull_every": pace.pull_every,
-        "variation": board.speeds.variation(nodes),
-        "rates": {f"{node} {source}": n for (node, source), n in board.speeds.rates(nodes).items()},
-        "dropped_pushes": meters.dropped_pushes,
-        "dropped_tokens": meters.dropped_tokens,
-        **{name: part.figures() for name, part in state.parts.items()},
-        "switched": machine.switched,
-        "switches": [
-            {
-                "at": state.config.calendar.iso(wall - (now - switch.at)),
-                "from": switch.before,
-                "to": switch.after,
-                "reason": switch.reason,
-            }
-            for switch in machine.switches
-        ],
-        "settings": machine.config.model_dump(mode="json"),
-    }
+def _is_object(field: object) -> bool:
+    return isinstance(field, Mapping)
 
 
 def node_status(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:
@@ -168,7 +94,7 @@ def node_status(state: ServerState, servers: Collection[str], now: float) -> dic
     return found
 
 
-def _sources(state: ServerState, now: float) -> dict[str, Any]:
+def _sources(state: ServerState, at: Moment) -> dict[str, Any]:
     found = {}
     for name, known in state.accounts.tracker.sources.items():
         meter = state.meters.source(name)
@@ -176,14 +102,14 @@ def _sources(state: ServerState, now: float) -> dict[str, Any]:
         found[name] = {
             "documents": meter.documents,
             "tokens": meter.tokens,
-            "words_per_second": meter.words.value(now),
+            "words_per_second": meter.words.value(at.now),
             "late_documents": meter.late,
-            "published_at": state.config.calendar.iso(known.published),
+            "published_at": at.iso(known.published),
             "pending": sum(known.pending.values()),
             "nll": None if score is None else score.smooth,
             "lag_p50_s": meter.lags.quantile(0.5),
             "lag_p95_s": meter.lags.quantile(0.95),
-            "idle_s": now - known.last_news,
+            "idle_s": at.now - known.last_news,
         }
     return found
 

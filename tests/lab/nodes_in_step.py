@@ -23,6 +23,7 @@ from embedding.exchange.protocol import (
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.grouping import Followers
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
@@ -66,7 +67,7 @@ class Line:
         self.state.idle(self.node)
 
     def status(self) -> dict[str, Any]:
-        return build_status(self.state, (), lambda now: [], {})
+        return build_status(self.state, (), Followers(), {})
 
     def finish(self) -> None: ...
 

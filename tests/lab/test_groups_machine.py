@@ -174,8 +174,8 @@ class World:
             collected = collect(self.leader, [self.groups])
             copy = self.leader.rows.own_copy()
         copy.finish(self.leader.lock)
-        self.content = assemble(self.leader, collected, copy)
-        self.leader.ledger.persisted(collected["facts"]["applied"])
+        self.content = assemble(collected, copy)
+        self.leader.ledger.persisted(collected.facts["applied"])
 
     def exchange(self, index: int, faults: list[str]) -> None:
         self.faults = list(faults)

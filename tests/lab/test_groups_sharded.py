@@ -206,7 +206,7 @@ def test_words_that_come_between_the_answers_of_primary_and_shards(leader, conne
         def late(*calls):
             rows.answers = answers
             node.words("봄")
-            leader.state.rows.catch_up()
+            leader.state.rows.links.catch_up(10.0)
             return answers(*calls)
 
         rows.answers = late

@@ -177,7 +177,7 @@ class Waiting(RuleBasedStateMachine):
             collected = collect(old, [self.groups])
             copy = old.rows.own_copy()
         copy.finish(old.lock)
-        content = assemble(old, collected, copy)
+        content = assemble(collected, copy)
         self.state, self.groups = self._fresh()
         restore(self.state, content, "here", [self.groups])
         if self.group_is_up:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from embedding.kernel.errors import ConfigError
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.parts import Content
+from embedding.server.recovery.checkpoint import CheckpointFolder
 from yeoron_lab.shards.client.split import Layout
 from yeoron_lab.shards.resharding import reshard
 

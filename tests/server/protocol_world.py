@@ -24,7 +24,8 @@ from embedding.exchange.protocol import (
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.parts import Content
+from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.tables import RowCopy
 from embedding.server.rowstore.interface import RowShape
@@ -201,7 +202,7 @@ class World(Checks):
         rows = self.state.pull(node.name, PullRequest({Table.IN: ids, Table.OUT: ids}, clock))
         if isinstance(rows, list):
             if ROUND in rows:
-                calls = self.state.parts["rounds"].stream(self.state, lambda: (node.name, 0))
+                calls = self.state.parts["rounds"].calls(self.state, lambda: (node.name, 0))
                 calls["batch"](ready(0.1))
                 calls["batch"](work(None))
             return False

@@ -19,7 +19,7 @@ from embedding.kernel.errors import UnavailableError
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.figures.meters import Parts
 from embedding.server.flight.shell import NodeSession, _answer
-from embedding.server.recovery.checkpoint import Content
+from embedding.server.parts import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
@@ -252,8 +252,8 @@ class Server:
         shards = self.on_disk()
         for index, content in enumerate(shards):
             self.shard(index).inbox.ledger.persisted(content.facts["applied"])
-        self.kept = (assemble(state, collected, copy), shards)
-        state.ledger.persisted(collected["facts"]["applied"])
+        self.kept = (assemble(collected, copy), shards)
+        state.ledger.persisted(collected.facts["applied"])
 
     def rows(self, table: Any, ids: np.ndarray) -> np.ndarray:
         state = self.state

@@ -78,7 +78,7 @@ def crash_primary(server: ParameterServer) -> None:
     """End the primary and its shards as kill -9 would."""
     state = server.state
     state.flush = lambda: None
-    state.rows.catch_up = lambda: None
+    server._shards.catch_up = lambda: None
     if server.recovery is not None:
         server.recovery._try_write = lambda: "crashed"
     for index in range(len(fleet(server).servers)):

@@ -161,6 +161,7 @@ def test_rejected_sources_are_read(stores):
 def newer(file: Path, *keys: str) -> None:
     """A JSON file that says a later format."""
     content = json.loads(file.read_text("utf-8"))
+    content.pop("digest", None)
     at = content
     for key in keys:
         at = at[key]
@@ -174,7 +175,8 @@ NEWER = "format 99 is of a newer version of Yeoron"
 @pytest.mark.parametrize("part", ["", "shard-1"])
 def test_a_newer_checkpoint_is_refused(stores, part: str):
     settings = home(stores, "sharded", 2)
-    newer(settings.paths.checkpoints / part / "checkpoint-00000001" / "manifest.json", "facts")
+    for checkpoint in (settings.paths.checkpoints / part).glob("checkpoint-*"):
+        newer(checkpoint / "manifest.json", "facts")
     with pytest.raises(YeoronError) as refused, serving_home(settings):
         pass
     assert part or NEWER in str(refused.value)

@@ -8,12 +8,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
+from embedding.server.parts import Content, Erasure, Moment, Part, Saved
 
 _MOST_KINDS = 500
 
@@ -117,6 +119,15 @@ class Reservoir:
         return float(np.quantile(self._values, q)) if self._values else None
 
 
+SHOWN = (
+    *("tokens", "replayed_tokens", "documents", "pushes", "duplicates", "refused"),
+    *("dropped_rows", "dropped_counts"),
+)
+"""Totals that the status has."""
+KEPT = (*SHOWN, "dropped_pushes", "dropped_tokens", "loss_sum", "pairs")
+"""Totals that a checkpoint has."""
+
+
 @dataclass
 class SourceMeter:
     """One source's documents, tokens and lags."""
@@ -129,8 +140,8 @@ class SourceMeter:
 
 
 @dataclass
-class Meters:
-    """Everything counted since the server started."""
+class Meters(Part):
+    """Everything counted since the server started; what `KEPT` names, since its first start."""
 
     pushes: int = 0
     duplicates: int = 0
@@ -169,6 +180,53 @@ class Meters:
     started: float = field(default_factory=time.monotonic)
     _sampled: dict[str, int] = field(default_factory=dict)
     _read_at: dict[str, int] = field(default_factory=dict)
+
+    def save(self, words: Any) -> Saved:
+        del words
+        facts = {
+            "totals": {name: getattr(self, name) for name in KEPT},
+            "sources": {name: [m.documents, m.tokens, m.late] for name, m in self.sources.items()},
+        }
+        return Saved(facts)
+
+    def load(self, content: Content, now: float) -> None:
+        del now
+        for name in KEPT:
+            setattr(self, name, content.facts["totals"].get(name, 0))
+        for name, (documents, tokens, late) in content.facts["sources"].items():
+            meter = self.source(name)
+            meter.documents, meter.tokens, meter.late = documents, tokens, late
+
+    def erase(self, erasure: Erasure) -> None:
+        self.sources.pop(erasure.source or "", None)
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        now = at.now
+        return {
+            "uptime_s": now - self.started,
+            **{name: getattr(self, name) for name in SHOWN},
+            "loss": self.loss_sum / self.pairs if self.pairs else None,
+            "words_per_second": self.words.value(now),
+            "bytes": {
+                "in": self.bytes_in,
+                "out": self.bytes_out,
+                "by_part": self.parts.describe(),
+            },
+            "lag": {"p50_s": self.lags.quantile(0.5), "p95_s": self.lags.quantile(0.95)},
+            "pause_ms": {
+                "checkpoint": self.checkpoint_pause_s * 1000,
+                "cut": self.cut_pause_s * 1000,
+            },
+            "rows_per_second": {
+                "in": self.rates["rows_in"].value(now),
+                "out": self.rates["rows_out"].value(now),
+            },
+            "checkpoint_age_s": None if self.checkpoint_at is None else now - self.checkpoint_at,
+            "sync": {
+                "dropped_pushes": self.dropped_pushes,
+                "dropped_tokens": self.dropped_tokens,
+            },
+        }
 
     def source(self, name: str) -> SourceMeter:
         return self.sources.setdefault(name, SourceMeter())

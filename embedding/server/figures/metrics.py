@@ -1,11 +1,15 @@
-"""The status in Prometheus' text format, from a registry of its own on each request.
+"""The table of a server's figures: Prometheus' text format and docs/reference/metrics.md are made
+of it, and it reads the status, so that both say the same.
 
-Names follow prometheus.io/docs/practices/naming: `yeoron_`, base units, `_total` for counters.
+Names follow prometheus.io/docs/practices/naming: `yeoron_`, base units (`_seconds`, `_bytes`,
+`_ratio`), `_total` for counters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -23,58 +27,93 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import crawl_figures, is_number
 from embedding.server.parts import SERVER_PARTS
 
-Family = CounterMetricFamily | GaugeMetricFamily
-Figures = Mapping[str, tuple[str | Callable[[Any], Any], str]]
-"""By name of a metric its figure, a key (behind those that lead to it, with dots between) or a
-function of what has it, and its help."""
-MoreMetrics = Callable[[Mapping[str, Any]], Iterator[Metric]]
-"""Metrics from a status."""
+Shown = Mapping[str, Any]
+"""The status of a server, and its `Meters` by name under `meters`."""
+Values = Iterable[tuple[object, Any]]
+"""The value of the label, of several a tuple, and a figure; what is no number is left out."""
+GAUGE, COUNTER = "gauge", "counter"
+_KINDS = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily}
+_Named = Mapping[str, tuple[str | Callable[[Any], Any], str]]
+"""By name its figure, a key (behind those that lead to it, with dots between) or a function of what
+has it, and its help."""
 
 
-def plain(kind: type[Family], figures: Figures, of: Mapping[str, Any]) -> Iterator[Family]:
-    """Metrics without labels; of a figure that is None there is none."""
-    for name, (figure, text) in figures.items():
-        value = _read(of, figure)
-        if value is not None:
-            yield kind(f"yeoron_{name}", text, value=value)
+@dataclass(frozen=True)
+class Figure:
+    """One family of Prometheus.
+
+    kind    gauge, counter, info or histogram
+    name    behind `yeoron_`, without `_total` and `_info`
+    labels  their names, with spaces between
+    values  finds its samples, None where there is nothing of it; of an info and a histogram it
+            makes the whole family
+    """
+
+    kind: str
+    name: str
+    text: str
+    labels: str
+    values: Callable[[Shown], Any]
+
+    def family(self, shown: Shown) -> Metric | None:
+        """As it is now; None where there is nothing of it."""
+        found = self.values(shown)
+        if found is None or isinstance(found, Metric):
+            return found
+        family = _KINDS[self.kind](f"yeoron_{self.name}", self.text, labels=self.labels.split())
+        for of, figure in found:
+            if is_number(figure):
+                names = of if isinstance(of, tuple) else (of,)
+                family.add_metric([str(each) for each in names], figure)
+        return family
+
+
+def plain(kind: str, figures: _Named, at: str = "") -> tuple[Figure, ...]:
+    """Without labels; of a figure that is None there is none. `at`: keys of what has them."""
+
+    def found(figure: str | Callable[[Any], Any], shown: Shown) -> Values | None:
+        thing = _at(shown, at)
+        value = None if thing is None else _read(thing, figure)
+        return None if value is None else [((), value)]
+
+    return tuple(
+        Figure(kind, name, text, "", partial(found, figure))
+        for name, (figure, text) in figures.items()
+    )
 
 
 def by(
-    label: str, kind: type[Family], figures: Figures, things: Mapping[Any, Any]
-) -> Iterator[Family]:
-    """Metrics with a sample for each thing, by the value of the label; names begin with it."""
-    for name, (figure, text) in figures.items():
-        values = ((of, _read(thing, figure)) for of, thing in things.items())
-        yield labelled(kind, f"{label}_{name}", text, label, values)
+    label: str,
+    kind: str,
+    figures: _Named,
+    things: Callable[[Shown], Mapping[Any, Any] | None],
+) -> tuple[Figure, ...]:
+    """With a sample for each thing, by the value of the label; names begin with it."""
+
+    def found(figure: str | Callable[[Any], Any], shown: Shown) -> Values | None:
+        held = things(shown)
+        return None if held is None else [(of, _read(one, figure)) for of, one in held.items()]
+
+    return tuple(
+        Figure(kind, f"{label}_{name}", text, label, partial(found, figure))
+        for name, (figure, text) in figures.items()
+    )
 
 
-def labelled(
-    kind: type[Family], name: str, text: str, labels: str, values: Iterable[tuple[object, Any]]
-) -> Family:
-    """A metric of (value of the label, figure); what is no number is left out.
-
-    labels  their names; of several the value is a tuple
-    """
-    family = kind(f"yeoron_{name}", text, labels=labels.split())
-    for of, figure in values:
-        if is_number(figure):
-            of_labels = of if isinstance(of, tuple) else (of,)
-            family.add_metric([str(each) for each in of_labels], figure)
-    return family
+def _at(shown: Mapping[str, Any], path: str) -> Any:
+    found: Any = shown
+    for name in path.split(".") if path else ():
+        found = found.get(name)
+    return found
 
 
 def _read(thing: Mapping[str, Any], figure: str | Callable[[Any], Any]) -> Any:
-    if not isinstance(figure, str):
-        return figure(thing)
-    *path, last = figure.split(".")
-    for name in path:
-        thing = thing[name]
-    return thing.get(last)
+    return _at(thing, figure) if isinstance(figure, str) else figure(thing)
 
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
-_TOTALS: Figures = {
+_TOTALS: _Named = {
     "tokens": ("tokens", "Fresh tokens learnt"),
     "replayed_tokens": ("replayed_tokens", "Tokens learnt again from replay memories"),
     "documents": ("documents", "Documents learnt"),
@@ -93,7 +132,7 @@ _TOTALS: Figures = {
 }
 """Of Meters."""
 
-_GAUGES: Figures = {
+_GAUGES: _Named = {
     "vocabulary_words": ("vocabulary", "Words that have a row"),
     "vocabulary_candidates": ("candidates", "Words counted without a row"),
     "words_per_second": ("words_per_second", "Tokens learnt a second, over ten seconds"),
@@ -142,13 +181,13 @@ _GAUGES: Figures = {
         "Largest token rate of a node over the mean of the nodes",
     ),
 }
-_COUNTERS: Figures = {
+_COUNTERS: _Named = {
     "policy_switches": ("sync.switched", "Changes of the ruling policy"),
     "source_moves": ("reading.moves", "Sources that changed nodes"),
 }
 """Both of the status."""
 
-_NODE_GAUGES: Figures = {
+_NODE_GAUGES: _Named = {
     "clock": ("clock", "Clocks the node has finished"),
     "block_share": ("block_share", "Factor on the node's block size, by its speed"),
     "sequence": ("sequence", "Last push taken"),
@@ -165,206 +204,97 @@ _NODE_GAUGES: Figures = {
         "Seconds that the node waits for its frontier's database by now",
     ),
 }
-_NODE_COUNTERS: Figures = {"tokens": ("tokens", "Tokens learnt of what the node pushed")}
+_NODE_COUNTERS: _Named = {"tokens": ("tokens", "Tokens learnt of what the node pushed")}
 
-_SOURCE_COUNTERS: Figures = {
+_SOURCE_COUNTERS: _Named = {
     "documents": ("documents", "Documents learnt"),
     "tokens": ("tokens", "Tokens learnt"),
     "late_documents": ("late_documents", "Documents learnt after the cut of their window"),
 }
-_SOURCE_GAUGES: Figures = {"nll": ("nll", "Mean loss before learning, in nats a pair")}
+_SOURCE_GAUGES: _Named = {"nll": ("nll", "Mean loss before learning, in nats a pair")}
 
-_TEXT = {
-    "known_ratio": (GaugeMetricFamily, "known_share", "Share of eojeols read without an analysis"),
-    "cache_bytes": (GaugeMetricFamily, "cache_bytes", "Memory of the cache, by reckoning"),
-    "cached_words": (GaugeMetricFamily, "cached_words", "Eojeols in the cache"),
-    "forgotten_words": (
-        CounterMetricFamily,
-        "forgotten_words",
-        "Eojeols that left the cache for others",
-    ),
-    "morphemes": (CounterMetricFamily, "morphemes", "Morphemes that the analyser found"),
+_TEXT: Mapping[str, tuple[str, str, str]] = {
+    "known_ratio": (GAUGE, "known_share", "Share of eojeols read without an analysis"),
+    "cache_bytes": (GAUGE, "cache_bytes", "Memory of the cache, by reckoning"),
+    "cached_words": (GAUGE, "cached_words", "Eojeols in the cache"),
+    "forgotten_words": (COUNTER, "forgotten_words", "Eojeols that left the cache for others"),
+    "morphemes": (COUNTER, "morphemes", "Morphemes that the analyser found"),
     "given_up_documents": (
-        CounterMetricFamily,
+        COUNTER,
         "given_up",
         "Documents that could not be prepared, passed on without a word",
     ),
 }
-"""Name → family, key of `text` in a node's report, help."""
+"""Name → kind, key of `text` in a node's report, help."""
 
 
-class _StatusCollector(Collector):
-    """One scrape."""
-
-    def __init__(self, status: dict[str, Any], meters: Meters, more: Sequence[MoreMetrics]) -> None:
-        self._status = status
-        self._meters = meters
-        self._more = more
-
-    def collect(self) -> Iterator[Metric]:
-        status = self._status
-        yield from _infos(status)
-        yield from plain(CounterMetricFamily, _TOTALS, vars(self._meters))
-        yield labelled(
-            CounterMetricFamily,
-            "refused_messages",
-            "Messages refused since the start",
-            "kind",
-            sorted(self._meters.refusals.items()),
-        )
-        yield from plain(GaugeMetricFamily, _GAUGES, status)
-        yield from plain(CounterMetricFamily, _COUNTERS, status)
-        yield _lacking(status["snapshots"])
-        lag = status["lag"]
-        yield _quantiles("lag_seconds", "", [((), (lag["p50_s"], lag["p95_s"]))])
-        yield _staleness(self._meters)
-        yield from by("node", GaugeMetricFamily, _NODE_GAUGES, status["nodes"])
-        yield from by("node", CounterMetricFamily, _NODE_COUNTERS, status["nodes"])
-        yield from _sources(status)
-        yield from _crawl(status["nodes"])
-        yield from text_metrics(status["nodes"])
-        for metrics in self._more:
-            yield from metrics(status)
-        yield from _transports(status["topology"])
-        for name in SERVER_PARTS:
-            yield from SERVER_PARTS.get(name).metrics(status["sync"][name])
+def _server(shown: Shown) -> Metric:
+    about = {"version": __version__, "device": shown["device"], "dim": str(shown["dim"])}
+    return InfoMetricFamily("yeoron_server", _SERVER, about)
 
 
-def _lacking(refs: Iterable[Mapping[str, Any]]) -> Metric:
-    """Of the last snapshot of each window that lacks something."""
-    windows = {ref["id"].rpartition("-")[0]: len(ref["lacks"]) for ref in refs}
-    return labelled(
-        GaugeMetricFamily,
-        "window_lacks",
-        "Parts of a window that its snapshot lacks; `yeoron snapshot list` says which and why",
-        "window",
-        ((label, n) for label, n in windows.items() if n),
-    )
+def _policy(shown: Shown) -> Metric:
+    about = {
+        "policy": shown["policy"],
+        "running": shown["sync"]["running"],
+        "staleness": str(shown["staleness"]),
+    }
+    return InfoMetricFamily("yeoron_policy", _POLICY, about)
 
 
-def _infos(status: Mapping[str, Any]) -> Iterator[Metric]:
-    yield InfoMetricFamily(
-        "yeoron_server",
-        "Version, device and columns of a row",
-        {"version": __version__, "device": status["device"], "dim": str(status["dim"])},
-    )
-    yield InfoMetricFamily(
-        "yeoron_policy",
-        "The consistency policy",
-        {
-            "policy": status["policy"],
-            "running": status["sync"]["running"],
-            "staleness": str(status["staleness"]),
-        },
-    )
-
-
-def _staleness(meters: Meters) -> Metric:
-    seen = dict(meters.staleness)
+def _staleness(shown: Shown) -> Metric:
+    seen = dict(shown["meters"]["staleness"])
     buckets = [(f"{le}.0", sum(n for s, n in seen.items() if s <= le)) for le in _BUCKETS]
     buckets.append(("+Inf", sum(seen.values())))
-    family = HistogramMetricFamily(
-        "yeoron_push_staleness", "Other pushes applied between a node's pull and its push"
-    )
+    family = HistogramMetricFamily("yeoron_push_staleness", _STALENESS)
     family.add_metric([], buckets, sum(s * n for s, n in seen.items()))
     return family
 
 
-def _sources(status: Mapping[str, Any]) -> Iterator[Metric]:
-    sources = status["sources"]
-    yield from by("source", CounterMetricFamily, _SOURCE_COUNTERS, sources)
-    yield from by("source", GaugeMetricFamily, _SOURCE_GAUGES, sources)
-    lags = (((name,), (one["lag_p50_s"], one["lag_p95_s"])) for name, one in sources.items())
-    yield _quantiles("source_lag_seconds", "source", lags)
-    yield labelled(
-        GaugeMetricFamily,
-        "source_read_tokens_per_second",
-        "Tokens read a second, by source and the node that reads it",
-        "source node",
-        (
-            ((name, one["node"]), one["tokens_per_second"])
-            for name, one in status["reading"]["sources"].items()
-        ),
-    )
+_SERVER, _POLICY = "Version, device and columns of a row", "The consistency policy"
+_STALENESS = "Other pushes applied between a node's pull and its push"
+_LAG = "Lag from publication, by quantile of a sample"
 
 
-def _quantiles(
-    name: str, labels: str, rows: Iterable[tuple[tuple[str, ...], tuple[Any, Any]]]
-) -> Metric:
-    """Median and 95th percentile of each row, as far as there are any."""
-    return labelled(
-        GaugeMetricFamily,
-        name,
-        "Lag from publication, by quantile of a sample",
-        f"{labels} quantile",
-        (
-            ((*of, quantile), figure)
-            for of, figures in rows
-            for quantile, figure in zip(("0.5", "0.95"), figures, strict=True)
-        ),
-    )
+def _lacking(shown: Shown) -> Values:
+    """Of the last snapshot of each window that lacks something."""
+    windows = {ref["id"].rpartition("-")[0]: len(ref["lacks"]) for ref in shown["snapshots"]}
+    return ((label, n) for label, n in windows.items() if n)
 
 
-def _crawl(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    found = list(crawl_figures(nodes))
-    yield labelled(
-        CounterMetricFamily,
-        "source_fetched_pages",
-        "Pages the crawler read",
-        "source",
-        ((each.source, each.fetched) for each in found),
-    )
-    yield labelled(
-        CounterMetricFamily,
-        "source_faults",
-        "Documents and tries that failed, were left out or dated by a guess, by reason",
-        "source reason",
-        (((each.source, why), n) for each in found for why, n in sorted(each.faults.items())),
-    )
-    yield labelled(
-        CounterMetricFamily,
-        "source_alarms",
-        "Alarms raised, by event",
-        "source event",
-        (((each.source, event), n) for each in found for event, n in sorted(each.alarms.items())),
-    )
-    yield labelled(
-        GaugeMetricFamily,
-        "source_alarm",
-        "1 while the alarm stands",
-        "source event",
-        (((each.source, each.alarm["event"]), 1) for each in found if each.alarm is not None),
-    )
+def _source_lags(shown: Shown) -> Values:
+    for name, one in shown["sources"].items():
+        yield (name, "0.5"), one["lag_p50_s"]
+        yield (name, "0.95"), one["lag_p95_s"]
 
 
-def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    """Figures of the text preparation of each node whose report tells of it."""
-    reported = {node: status["report"].get("text") for node, status in nodes.items()}
-    texts = {node: text for node, text in reported.items() if text and isinstance(text, Mapping)}
-    for name, (kind, key, help_text) in _TEXT.items():
-        values = ((node, text.get(key)) for node, text in texts.items())
-        yield labelled(kind, f"text_{name}", help_text, "node", values)
-    masked = {node: text.get("masked") for node, text in texts.items()}
-    yield labelled(
-        CounterMetricFamily,
-        "text_masked",
-        "Pieces of personal data masked",
-        "node kind",
-        (
-            ((node, kind), n)
-            for node, kinds in masked.items()
-            for kind, n in (sorted(kinds.items()) if isinstance(kinds, Mapping) else ())
-        ),
-    )
+def _faults(shown: Shown) -> Values:
+    for each in crawl_figures(shown["nodes"]):
+        yield from (((each.source, why), n) for why, n in sorted(each.faults.items()))
 
 
-def _transports(topology: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    for name, text in (
-        ("bytes", "Bytes sent, by transport (server: both directions)"),
-        ("rows", "Rows sent, by transport"),
-    ):
-        sent = topology[name].items()
-        yield labelled(CounterMetricFamily, f"transport_{name}", text, "transport", sent)
+def _alarms(shown: Shown) -> Values:
+    for each in crawl_figures(shown["nodes"]):
+        yield from (((each.source, event), n) for event, n in sorted(each.alarms.items()))
+
+
+def _texts(shown: Shown) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What the report of each node tells of its text preparation."""
+    for node, status in shown["nodes"].items():
+        text = status["report"].get("text")
+        if text and isinstance(text, Mapping):
+            yield node, text
+
+
+def _masked(shown: Shown) -> Values:
+    for node, text in _texts(shown):
+        kinds = text.get("masked")
+        if isinstance(kinds, Mapping):
+            yield from (((node, kind), n) for kind, n in sorted(kinds.items()))
+
+
+def _text(key: str) -> Callable[[Shown], Values]:
+    return lambda shown: ((node, text.get(key)) for node, text in _texts(shown))
 
 
 def _depth(queue: Any) -> Any:
@@ -372,10 +302,127 @@ def _depth(queue: Any) -> Any:
     return queue.get("depth") if isinstance(queue, dict) else queue
 
 
-def render(status: dict[str, Any], meters: Meters, more: Sequence[MoreMetrics] = ()) -> bytes:
-    """The metrics page; `more` gives metrics of other packages."""
+FIGURES: tuple[Figure, ...] = (
+    Figure("info", "server", _SERVER, "device dim version", _server),
+    Figure("info", "policy", _POLICY, "policy running staleness", _policy),
+    *plain(COUNTER, _TOTALS, "meters"),
+    Figure(
+        COUNTER,
+        "refused_messages",
+        "Messages refused since the start",
+        "kind",
+        lambda shown: sorted(shown["meters"]["refusals"].items()),
+    ),
+    *plain(GAUGE, _GAUGES),
+    *plain(COUNTER, _COUNTERS),
+    Figure(
+        GAUGE,
+        "window_lacks",
+        "Parts of a window that its snapshot lacks; `yeoron snapshot list` says which and why",
+        "window",
+        _lacking,
+    ),
+    Figure(
+        GAUGE,
+        "lag_seconds",
+        _LAG,
+        "quantile",
+        lambda shown: [("0.5", shown["lag"]["p50_s"]), ("0.95", shown["lag"]["p95_s"])],
+    ),
+    Figure("histogram", "push_staleness", _STALENESS, "", _staleness),
+    *by("node", GAUGE, _NODE_GAUGES, lambda shown: shown["nodes"]),
+    *by("node", COUNTER, _NODE_COUNTERS, lambda shown: shown["nodes"]),
+    *by("source", COUNTER, _SOURCE_COUNTERS, lambda shown: shown["sources"]),
+    *by("source", GAUGE, _SOURCE_GAUGES, lambda shown: shown["sources"]),
+    Figure(GAUGE, "source_lag_seconds", _LAG, "source quantile", _source_lags),
+    Figure(
+        GAUGE,
+        "source_read_tokens_per_second",
+        "Tokens read a second, by source and the node that reads it",
+        "source node",
+        lambda shown: (
+            ((name, one["node"]), one["tokens_per_second"])
+            for name, one in shown["reading"]["sources"].items()
+        ),
+    ),
+    Figure(
+        COUNTER,
+        "source_fetched_pages",
+        "Pages the crawler read",
+        "source",
+        lambda shown: ((each.source, each.fetched) for each in crawl_figures(shown["nodes"])),
+    ),
+    Figure(
+        COUNTER,
+        "source_faults",
+        "Documents and tries that failed, were left out or dated by a guess, by reason",
+        "source reason",
+        _faults,
+    ),
+    Figure(COUNTER, "source_alarms", "Alarms raised, by event", "source event", _alarms),
+    Figure(
+        GAUGE,
+        "source_alarm",
+        "1 while the alarm stands",
+        "source event",
+        lambda shown: (
+            ((each.source, each.alarm["event"]), 1)
+            for each in crawl_figures(shown["nodes"])
+            if each.alarm is not None
+        ),
+    ),
+    *(
+        Figure(kind, f"text_{name}", text, "node", _text(key))
+        for name, (kind, key, text) in _TEXT.items()
+    ),
+    Figure(COUNTER, "text_masked", "Pieces of personal data masked", "node kind", _masked),
+)
+"""Of every server, but for what is sent, which comes behind that of other packages."""
+_SENT: tuple[Figure, ...] = (
+    Figure(
+        COUNTER,
+        "transport_bytes",
+        "Bytes sent, by transport (server: both directions)",
+        "transport",
+        lambda shown: shown["topology"]["bytes"].items(),
+    ),
+    Figure(
+        COUNTER,
+        "transport_rows",
+        "Rows sent, by transport",
+        "transport",
+        lambda shown: shown["topology"]["rows"].items(),
+    ),
+)
+
+
+def all_figures(more: Iterable[Sequence[Figure]] = ()) -> list[Figure]:
+    """The whole table; `more`: what shards and server groups add to it."""
+    parts = (SERVER_PARTS.get(name).figures for name in SERVER_PARTS)
+    return [
+        *FIGURES,
+        *(figure for figures in more for figure in figures),
+        *_SENT,
+        *(figure for figures in parts for figure in figures),
+    ]
+
+
+class _StatusCollector(Collector):
+    """One scrape."""
+
+    def __init__(self, shown: Shown, figures: Sequence[Figure]) -> None:
+        self._shown = shown
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        families = (figure.family(self._shown) for figure in self._figures)
+        return (family for family in families if family is not None)
+
+
+def render(status: dict[str, Any], meters: Meters, more: Iterable[Sequence[Figure]] = ()) -> bytes:
+    """The metrics page, see `all_figures`."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    registry.register(_StatusCollector(status, meters, more))
+    registry.register(_StatusCollector({**status, "meters": vars(meters)}, all_figures(more)))
     page: bytes = generate_latest(registry)
     return page

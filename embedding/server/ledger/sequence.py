@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from embedding.kernel.durable import append, appending, replaced
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError, UnavailableError
 from embedding.kernel.records import IntArray
+from embedding.server.parts import Content, Part, Saved
 
 FENCED = 16
 """Incarnations of each node that are remembered, the latest ones. One is forgotten after its node
@@ -24,10 +25,10 @@ class Fences:
     """Incarnations of nodes that may not push any more; on the disk before others read their
     sources.
 
-    JSON lines `{"node", "life"}`: `life` is the incarnation, by the name that it has in stores. A
-    checkpoint comes later: a server that was killed in between would take the pushes of a node that
-    was stopped while its sources were given away, and that comes back. A torn last line was never
-    answered, so nobody goes on because of it, and it is left out.
+    JSON lines `{"node", "incarnation"}`. A checkpoint comes later: a server that was killed in
+    between would take the pushes of a node that was stopped while its sources were given away, and
+    that comes back. A torn last line was never answered, so nobody goes on because of it, and it is
+    left out.
 
     path  of the file; None: nothing but what comes in this incarnation of the server is known
     """
@@ -67,7 +68,9 @@ class Fences:
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
                 entry = json.loads(line)
-                node, incarnation = str(entry["node"]), str(entry["life"])
+                node = str(entry["node"])
+                # `life` until November 2026.
+                incarnation = str(entry["incarnation" if "incarnation" in entry else "life"])
             except (ValueError, KeyError, TypeError):
                 continue
             known = [each for each in self.incarnations.get(node, ()) if each != incarnation]
@@ -78,7 +81,8 @@ class Fences:
 
 
 def _line(node: str, incarnation: str) -> bytes:
-    return json.dumps({"node": node, "life": incarnation}, ensure_ascii=False).encode() + b"\n"
+    entry = {"node": node, "incarnation": incarnation}
+    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
 
 
 @dataclass
@@ -106,7 +110,7 @@ class NodeLedger:
 
 
 @dataclass
-class Ledger:
+class Ledger(Part):
     """All nodes' pushes.
 
     fences  incarnations that may not push any more
@@ -178,8 +182,28 @@ class Ledger:
         if not self.keeps_checkpoints:
             entry.durable = sequence
 
+    @property
+    def applied(self) -> dict[str, int]:
+        """The last applied push of each node."""
+        return {name: entry.applied for name, entry in self.nodes.items()}
+
+    def save(self, words: Any) -> Saved:
+        del words
+        facts = {
+            "applied": self.applied,
+            "node_tokens": {name: entry.tokens for name, entry in self.nodes.items()},
+            "offsets": {name: entry.applied_offset for name, entry in self.nodes.items()},
+        }
+        return Saved(facts)
+
+    def load(self, content: Content, now: float) -> None:
+        del now
+        tokens, offsets = content.facts["node_tokens"], content.facts["offsets"]
+        for node, sequence in content.facts["applied"].items():
+            self.restore(node, sequence, tokens[node], offsets[node])
+
     def restore(self, node: str, sequence: int, tokens: int, offset: str) -> None:
-        """A checkpoint holds the node's pushes up to `sequence`, and nothing later is known."""
+        """A node's pushes up to `sequence` are kept, and nothing later is known."""
         entry = self.of(node)
         # `accepted` too: pushes that a policy held back died with the server, and only those that
         # it does not claim to have are sent again.

@@ -24,7 +24,6 @@ import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,6 +35,7 @@ from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.formats import unreadable
 from embedding.kernel.private import ensure_secret
+from embedding.server.parts import Content
 from embedding.server.words.digests import KEY_BYTES
 
 logger = logging.getLogger(__name__)
@@ -48,15 +48,6 @@ _DIGEST = "digest"
 SHARD_FORMAT = 1
 """Of the checkpoints of shards."""
 _PIECE_BYTES = 8 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Content:
-    """What a checkpoint holds: JSON facts, arrays and tables by name."""
-
-    facts: Mapping[str, Any]
-    arrays: Mapping[str, npt.NDArray[Any]]
-    tables: Mapping[str, pa.Table]
 
 
 class CheckpointFolder:
@@ -250,7 +241,11 @@ def check_facts(
     """ConfigError for a checkpoint of a format that is not `readable`, or of other tables than
     those that `who` was started with.
     """
-    if why := unreadable(facts.get("format", 0), readable):
+    held = facts.get("format", 0)
+    if why := unreadable(held, readable):
+        # A shard's format has not changed yet.
+        if isinstance(held, int) and 0 < held < min(readable):
+            why += "; open it once with Yeoron of November 2026, which writes format 2"
         raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
     for name, expected in started.items():
         held = facts.get(name, _BEFORE.get(name))
@@ -293,7 +288,7 @@ def successor(path: Path) -> Path:
 
 def _read(folder: Path) -> Content:
     manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-    # Checkpoints of before have none.
+    # Some of format 2 have none.
     if (digest := manifest.pop(_DIGEST, None)) is not None and digest != _digest(manifest):
         raise ValueError(f"{_MANIFEST} is damaged")
     arrays: dict[str, npt.NDArray[Any]] = {}

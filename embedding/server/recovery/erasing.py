@@ -12,11 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig
+from embedding.server.parts import Erasure
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import put_aside
@@ -42,7 +40,6 @@ def erase_state(
     config: ServerConfig,
     make: Callable[[WordDigests], ServerState],
     *,
-    elsewhere: Callable[[ServerState, IntArray], None] | None = None,
     word: str | None = None,
     source: str | None = None,
     dry: bool = False,
@@ -50,7 +47,6 @@ def erase_state(
     """Take a word or a source out of `config.state_dir`; a word gets no row again.
 
     make  an empty state of `config` with these digests
-    elsewhere  takes rows of ids out where they do not lie in the state's own tables
     dry   only say what is there
 
     ConfigError when a server is running there or the folder cannot be used, PlatformError when the
@@ -76,24 +72,18 @@ def erase_state(
     if dry:
         recovery.stop()
         return found
-    if word is not None:
-        try:
+    ids = state.vocabulary.ids([] if word is None else [word])
+    try:
+        if word is not None:
             folder.refuse(digests.of(word))
-            _erase_word(state, word, elsewhere)
-        except BaseException:
-            recovery.stop()  # never started, it writes nothing: what was there is still there
-            raise
-    accounts = state.accounts
-    hidden = digests.written(word or "")
-    accounts.windows.erase(word=word, hidden=hidden, source=source)
-    if source is not None:
-        accounts.usage.erase(np.empty(0, dtype=np.int64), source)
-        accounts.readers.erase(source)
-        for documents in accounts.published.values():
-            documents.pop(source, None)
-        accounts.meters.sources.pop(source, None)
-        accounts.tracker.sources.pop(source, None)
-        state.reports.last.clear()
+        erasure = Erasure(word, source, ids[ids >= 0], digests.written(word or ""))
+        for part in state.parts.values():
+            part.erase(erasure)
+    except BaseException:
+        recovery.stop()  # never started, it writes nothing: what was there is still there
+        raise
+    # Last: the word is known here until its rows are gone, wherever they lie.
+    state.words.install([], erasure.ids)
     if (failed := recovery.write_once()) is not None:
         raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")
     for left in _older(path):
@@ -101,29 +91,6 @@ def erase_state(
     for copy in copies:
         shutil.rmtree(copy)
     return found
-
-
-def _erase_word(
-    state: ServerState, word: str, elsewhere: Callable[[ServerState, IntArray], None] | None
-) -> None:
-    vocabulary, accounts = state.vocabulary, state.accounts
-    vocabulary.candidates.take(word)
-    accounts.phrases = {
-        name: one
-        for name, one in accounts.phrases.items()
-        if name != word and word not in one.parts
-    }
-    ids = vocabulary.ids([word])
-    ids = ids[ids >= 0]
-    if not len(ids):
-        return
-    accounts.usage.erase(ids, None)
-    if elsewhere is None:
-        state.tables.clear(vocabulary.slots(ids, "forget"))
-    else:
-        # First: killed after it, the word is still known here, and the same call goes on.
-        elsewhere(state, ids)
-    state.words.install([], ids)
 
 
 def _older(path: Path) -> list[Path]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy.typing as npt
+from typing import Any
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.parts import Moment, Part
 from embedding.server.policies.board import Instruction
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import RowsCopy, Tables, TablesCopy
@@ -74,7 +73,7 @@ class ReadRows:
     at: LogPosition | None = None
 
 
-class RowStore(Protocol):
+class RowStore(Part, ABC):
     """Rows of one server. The server's lock guards all calls but those that say otherwise.
 
     What only shards need does nothing here.
@@ -93,29 +92,26 @@ class RowStore(Protocol):
     nodes_hold_rows: bool
     full: str | None
 
+    @abstractmethod
     def check(self, sync: SyncConfig, before: SyncConfig) -> None:
         """RefusedError or ConfigError for a policy that these rows do not go with."""
 
-    # -- nodes ------------------------------------------------------------------------------
-
+    @abstractmethod
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Slots int64 [n] of rows that a message names, -1 for evicted words.
 
         RefusedError for an id that was never given, and where the rows lie on shards.
         """
 
-    def pull(self, request: PullRequest) -> ReadRows:
+    @abstractmethod
+    def read(self, request: PullRequest) -> ReadRows:
         """The rows that are asked for; RefusedError as for `slots`."""
 
     def released(self, instructions: Sequence[Instruction]) -> None:
         """The policy let pushes through; said before the first of them is carried out."""
         del instructions
 
-    def together(self, tickets: tuple[tuple[str, int], ...]) -> AbstractContextManager[None]:
-        """Pushes (node, sequence) that are taken in here came as one sum of rows."""
-        del tickets
-        return nullcontext()
-
+    @abstractmethod
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         """Add to rows, all of them or none; how many there were: evicted words' are left out.
 
@@ -123,27 +119,27 @@ class RowStore(Protocol):
         writer  who has these changes already
         """
 
-    # -- words ------------------------------------------------------------------------------
-
+    @abstractmethod
     def make_room(self, words: int) -> int:
         """For how many of so many new words there is memory."""
 
-    def evicted(self, ids: IntArray) -> None:
+    @abstractmethod
+    def evict(self, ids: IntArray) -> None:
         """These words are about to lose their rows."""
 
-    def start(self, admission: Admission) -> None:
+    @abstractmethod
+    def admit(self, admission: Admission) -> None:
         """Give new words their first rows."""
 
-    # -- reading all of them ----------------------------------------------------------------
-
+    @abstractmethod
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
         """Vectors or contexts [n, d] of words now, zeros for evicted ones."""
 
+    @abstractmethod
     def copy(self) -> RowsCopy:
         """Begin a consistent copy of all rows."""
 
-    # -- keeping them -----------------------------------------------------------------------
-
+    @abstractmethod
     def own_copy(self) -> TablesCopy:
         """Begin a copy of `tables` with accumulators, for this server's checkpoint."""
 
@@ -154,36 +150,11 @@ class RowStore(Protocol):
         """
         return
 
-    def checkpoint(self, *, wait: bool) -> None:
-        """Have shards write checkpoints (without the lock)."""
-        del wait
-
-    def catch_up(self) -> None:
-        """Wait a moment until shards have carried out what the log has (without the lock)."""
-        return
-
-    def facts(self) -> dict[str, Any]:
-        """What a checkpoint says of where the rows are, JSON-safe."""
-
-    def restore(
-        self,
-        facts: Mapping[str, Any],
-        arrays: Mapping[str, npt.NDArray[Any]],
-        slots: IntArray,
-        places: IntArray,
-    ) -> None:
-        """Go on from a checkpoint: rows of `slots` are at `places` of its arrays, int64 [n]."""
-
-    # -- being shown ------------------------------------------------------------------------
-
-    def position(self) -> LogPosition | None:
-        """From where on shards have all that was taken so far; None: there are none."""
-        return None
-
     def locations(self) -> tuple[str, ...]:
         """Where nodes find the shards."""
         return ()
 
-    def describe(self) -> list[dict[str, Any]]:
-        """Each shard, as the status shows it."""
-        return []
+    def describe(self, at: Moment) -> dict[str, Any]:
+        """See Part: `shards` has each shard."""
+        del at
+        return {"shards": []}

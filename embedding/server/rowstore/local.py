@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
-
-import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
@@ -15,6 +12,7 @@ from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
+from embedding.server.parts import Content, Erasure, Saved
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.devices import pick_device
@@ -26,6 +24,7 @@ from embedding.server.rowstore.interface import (
     Scorable,
 )
 from embedding.server.validation import check_buckets, check_score
+from embedding.server.words.digests import WordsCopy
 from embedding.server.words.vocabulary import Admission
 
 logger = logging.getLogger(__name__)
@@ -76,7 +75,7 @@ class LocalRows(RowStore):
             return check_buckets(ids, self.tables.buckets, what)
         return self._vocabulary.slots(ids, what)
 
-    def pull(self, request: PullRequest) -> ReadRows:
+    def read(self, request: PullRequest) -> ReadRows:
         slots = {table: self.slots(table, ids, "pull") for table, ids in request.rows.items()}
         for pairs in request.score:
             check_score(pairs, self._vocabulary)
@@ -120,12 +119,12 @@ class LocalRows(RowStore):
         self.full = None
         return words
 
-    def evicted(self, ids: IntArray) -> None:
+    def evict(self, ids: IntArray) -> None:
         slots = self._vocabulary.slots(ids, "evict")
         self.tables.replaced(slots[slots >= 0])
         self.composer.forget(ids)
 
-    def start(self, admission: Admission) -> None:
+    def admit(self, admission: Admission) -> None:
         self.tables.ensure(self._vocabulary.rows)
         self.tables.start(admission.slots, admission.ids)
 
@@ -142,16 +141,18 @@ class LocalRows(RowStore):
     def own_copy(self) -> TablesCopy:
         return self.tables.checkpoint_copy(self._vocabulary.rows)
 
-    def facts(self) -> dict[str, Any]:
-        return {"shards": 1}
+    def save(self, words: WordsCopy) -> Saved:
+        """See Part; the rows themselves are `own_copy`."""
+        del words
+        return Saved({"shards": 1})
 
-    def restore(
-        self,
-        facts: Mapping[str, Any],
-        arrays: Mapping[str, npt.NDArray[Any]],
-        slots: IntArray,
-        places: IntArray,
-    ) -> None:
-        del facts
+    def load(self, content: Content, now: float) -> None:
+        """See Part; the vocabulary is there already."""
+        del now
+        words = content.tables["words"]
+        slots = self._vocabulary.slots(words["id"].to_numpy(), "checkpoint")
         self.tables.ensure(self._vocabulary.rows)
-        self.tables.restore_from(arrays, slots, places)
+        self.tables.restore_from(content.arrays, slots, words["slot"].to_numpy())
+
+    def erase(self, erasure: Erasure) -> None:
+        self.tables.clear(self._vocabulary.slots(erasure.ids, "forget"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.codec import phrase_header
 from embedding.exchange.protocol import Push
 from embedding.exchange.textcounts import READY, SEND, WAIT, TextCounts
 from embedding.exchange.wire import text_array
@@ -15,7 +16,9 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters, SourceMeter
+from embedding.server.parts import Content, Erasure, Moment, Part, Saved
 from embedding.server.words.counts import WindowCounts
+from embedding.server.words.digests import WordsCopy
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.readers import WindowReaders
 from embedding.server.words.shifts import ContextShifts
@@ -128,7 +131,7 @@ class PushArrival:
         return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths), nbytes)
 
 
-class Accounts:
+class Accounts(Part):
     """Everything counted. Not thread-safe: the server's lock guards it.
 
     readers     who read text of a window, and has handed in how it used words
@@ -161,6 +164,20 @@ class Accounts:
         self.published: dict[int, dict[str, int]] = {}
         self.closed: dict[str, dict[str, Any]] = {}
         self._on_complete: Callable[[Window], None] | None = None
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """All that is counted here, in the order in which a checkpoint is restored."""
+        return {
+            "rare": self.rare,
+            "usage": self.usage,
+            "shifts": self.shifts,
+            "readers": self.readers,
+            "windows": self.windows,
+            "sources": self.tracker,
+            "figures": self.meters,
+            "accounts": self,
+        }
 
     def when_complete(self, call: Callable[[Window], None]) -> None:
         """Have `call` called under the lock with a window that a push completes, before the push
@@ -262,18 +279,55 @@ class Accounts:
     def forget(self, starts: Iterable[int]) -> None:
         for start in starts:
             self.published.pop(start, None)
-            self.windows.free(start)
-            self.usage.free(start)
-            self.shifts.free(start)
-            self.readers.forget(start)
+            for each in (self.windows, self.usage, self.shifts, self.readers):
+                each.free(start)
 
     def late(self, start: int) -> int:
         """Documents of a published window that are not in its snapshot."""
         held, published = self.windows.documents.get(start, {}), self.published.get(start, {})
         return sum(max(0, n - published.get(source, 0)) for source, n in held.items())
 
-    def describe(self) -> dict[str, Any]:
-        """Windows by label, as the status shows them."""
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        known = list(self.phrases.values())
+        rows = self.vocabulary.ids([phrase.word for phrase in known])
+        # Any other may be a rare name.
+        listed = [phrase for phrase, row in zip(known, rows.tolist(), strict=True) if row >= 0]
+        facts = {
+            "tokenizers": list(self.tokenizers),
+            "phrases": phrase_header(listed),
+            "cut": sorted(self.cut),
+            "amendable": {str(start): dict(each) for start, each in self.published.items()},
+            "closed": dict(self.closed),
+        }
+        return Saved(facts)
+
+    def load(self, content: Content, now: float) -> None:
+        """See Part; the counts of windows are there already."""
+        del now
+        facts, held = content.facts, set(self.windows.windows())
+        self.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
+        self.note(Phrase(word, tuple(parts), *rest) for word, parts, *rest in facts["phrases"])
+        self.closed.update(facts["closed"])
+        self.published = {int(start): dict(each) for start, each in facts["amendable"].items()}
+        # A window whose counts are still there was being published. Its snapshot may not exist, so
+        # it is cut again, before those after it; if it exists, `Snapshotter.forget_published`
+        # closes it.
+        self.cut |= set(facts["cut"]) - (held - self.published.keys())
+
+    def erase(self, erasure: Erasure) -> None:
+        word = erasure.word
+        self.phrases = {
+            name: one
+            for name, one in self.phrases.items()
+            if name != word and word not in one.parts
+        }
+        for documents in self.published.values():
+            documents.pop(erasure.source or "", None)
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        """Windows by label."""
+        del at
         found = dict(self.closed)
         for start in self.windows.windows():
             window = self.tracker.window(start)
@@ -281,7 +335,7 @@ class Accounts:
                 found[window.label] = {**found[window.label], "late_documents": self.late(start)}
                 continue
             found[window.label] = self._described(window, [start], None)
-        return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
+        return {"windows": dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))}
 
     def _described(self, window: Window, starts: list[int], snapshot: str | None) -> dict[str, Any]:
         held = {"documents": self.windows.documents, "tokens": self.windows.tokens}

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from embedding.exchange.payload import BlockCounts
 from embedding.exchange.wire import text_array
 from embedding.kernel.records import COUNT_COLUMNS, IntArray, WordCounts
+from embedding.server.parts import Content, Erasure, Part, Saved
+from embedding.server.words.digests import WordsCopy
 
 Columns = tuple[IntArray, ...]
 """Ids and what was counted of them (`COUNT_COLUMNS`), int64 [n] each."""
@@ -98,21 +100,17 @@ class CountsCopy:
     known: list[tuple[str, list[Columns]]]
     tables: list[pa.Table]
 
-    def table(
-        self,
-        named: Callable[[IntArray], pa.Array],
-        hidden: Callable[[pa.ChunkedArray], pa.ChunkedArray],
-    ) -> pa.Table:
-        """The columns of `_SCHEMA`; a (source, word) may come several times.
+    def table(self, words: WordsCopy) -> pa.Table:
+        """The columns of `_SCHEMA`, as a checkpoint may hold them; a (source, word) may come
+        several times.
 
-        named   the words of ids, which were alive when this was taken
-        hidden  words as they may be written: those without a row as digests
+        words  those that had a row when this was taken
         """
-        tables = [one.set_column(1, "word", hidden(one["word"])) for one in self.tables]
+        tables = [one.set_column(1, "word", words.written(one["word"])) for one in self.tables]
         for source, parts in self.known:
             ids, *counted = _summed(parts)
             if len(ids):
-                tables.append(_columns(source, named(ids), counted))
+                tables.append(_columns(source, words.named(ids), counted))
         if not tables:
             return _SCHEMA.empty_table()
         # Columns off the wire may lie unaligned; combined ones do not.
@@ -124,7 +122,7 @@ def _columns(source: str, words: pa.Array, counted: Sequence[IntArray]) -> pa.Ta
     return pa.table([sources, words, *map(pa.array, counted)], schema=_SCHEMA)
 
 
-class WindowCounts:
+class WindowCounts(Part):
     """What was counted by (window, source, word), for words with and without a row.
 
     A push is appended as it came, known words by id, and summed up with the others only now and
@@ -173,7 +171,24 @@ class WindowCounts:
         for window in {window for window, _ in self._known}:
             self._resolve(window)
 
-    def held(self, window: int) -> CountsCopy:
+    def save(self, words: WordsCopy) -> Saved:
+        copies = {f"window.{start}": self.copied(start) for start in self.windows()}
+        facts = {
+            f"window_{name}": {str(start): dict(held) for start, held in each.items()}
+            for name, each in (("tokens", self.tokens), ("documents", self.documents))
+        }
+        return Saved(facts, lambda: {name: one.table(words) for name, one in copies.items()})
+
+    def load(self, content: Content, now: float) -> None:
+        del now
+        for name, held in (("tokens", self.tokens), ("documents", self.documents)):
+            for start, by_source in content.facts[f"window_{name}"].items():
+                held[int(start)] = dict(by_source)
+        for name, table in content.tables.items():
+            if name.startswith("window."):
+                self.replace(int(name.removeprefix("window.")), table)
+
+    def copied(self, window: int) -> CountsCopy:
         """The window's counts as they are now: quick, however many they are."""
         known = [
             (key[1], counts.parts()) for key, counts in self._known.items() if key[0] == window
@@ -199,10 +214,10 @@ class WindowCounts:
         self._tables[window] = [table.cast(_SCHEMA)]
         self._pending[window] = table.num_rows
 
-    def erase(self, *, word: str | None, hidden: str, source: str | None) -> None:
-        """Forget what was counted of a word (`hidden`: as a checkpoint writes it) or a source."""
+    def erase(self, erasure: Erasure) -> None:
         self.resolve()
-        words = pa.array([word, hidden], pa.string())
+        source = erasure.source
+        words = pa.array([erasure.word, erasure.hidden], pa.string())
         for window, tables in self._tables.items():
             kept = []
             for table in tables:

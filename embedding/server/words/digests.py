@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
@@ -113,11 +115,24 @@ def float_column(values: Iterable[float], n: int) -> TimeArray:
     return found
 
 
-def names_of(ids: IntArray, words: pa.ChunkedArray) -> Callable[[IntArray], pa.Array]:
-    """The words of some of `ids` (int64, increasing), whose words are `words`."""
+@dataclass(frozen=True)
+class WordsCopy:
+    """The words that had a row at some moment: ids int64 [n], increasing, and names str [n]."""
 
-    def named(some: IntArray) -> pa.Array:
-        taken = words.take(pa.array(np.searchsorted(ids, some)))
+    ids: IntArray
+    names: list[str]
+    digests: WordDigests
+
+    @cached_property
+    def column(self) -> pa.ChunkedArray:
+        """The names as a column."""
+        return string_column(self.names)
+
+    def named(self, ids: IntArray) -> pa.Array:
+        """The names of some of the ids."""
+        taken = self.column.take(pa.array(np.searchsorted(self.ids, ids)))
         return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
 
-    return named
+    def written(self, words: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A column of words as a checkpoint may hold it: those without a row as digests."""
+        return self.digests.hidden(words, self.column)

@@ -8,7 +8,6 @@ inferred rows that were trained on spoilt the rows around them (docs/adr/0008-yo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,8 @@ from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TimeArray
 from embedding.models.contextbags import ContextBag, ContextBags
 from embedding.models.inference import Frame, directions
+from embedding.server.parts import Content, Moment, Part, Saved
+from embedding.server.words.digests import WordsCopy
 from embedding.server.words.vocabulary import Vocabulary
 
 
@@ -138,7 +139,7 @@ _FRESH = 1000
 """Mentions of a known word at which they are halved, so that they follow its use."""
 
 
-class InferredVectors:
+class InferredVectors(Part):
     """Contexts of young words and of some known ones. Not thread-safe: guarded by a lock.
 
     A word is young from its admission until its running count first reaches `mentions`; one that
@@ -216,22 +217,26 @@ class InferredVectors:
         bags = self._rare.of(ids[rare].tolist()).and_of(self._known.of(ids[known].tolist()))
         return KnownContexts(at, bags, trust(counts[at], self.mentions), len(rare))
 
-    def content(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
-        """Copies for a checkpoint, by name, put together once the lock is free."""
+    def save(self, words: WordsCopy) -> Saved:
+        del words
         self._room()
         alive = self._vocabulary.alive()
         grown = alive[self._grown[self._vocabulary.slots(alive, "checkpoint")]]
         rare, known = self._rare.copied(), self._known.copied()
 
         def arrays() -> dict[str, npt.NDArray[Any]]:
-            found = {"young.grown": grown}
-            for name, held in (("young", rare), ("known", known)):
+            found = {"rare.grown": grown}
+            for name, held in (("rare", rare), ("known", known)):
                 found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
                 columns = held.of(held.keys())._asdict()
                 found |= {f"{name}.{column}": values for column, values in columns.items()}
             return found
 
-        return arrays
+        return Saved({}, arrays)
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        del at
+        return {"rare_words": {"held": len(self), "mentions": self.mentions}}
 
     def copied(self) -> InferredVectors:
         """For `held` and `taught` later on; contexts are drawn by the counts of now."""
@@ -240,19 +245,16 @@ class InferredVectors:
         other._steps = self._drawn()
         return other
 
-    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a checkpoint, once the vocabulary is there; an old one has nothing of this."""
+    def load(self, content: Content, now: float) -> None:
+        """See Part; the vocabulary is there already."""
+        del now
         self._room()
-        alive = self._vocabulary.alive()
-        often = alive[self._vocabulary.counts(alive) >= self.mentions]
-        grown = arrays.get("young.grown", often)
-        self._grown[self._vocabulary.slots(grown, "checkpoint")] = True
-        for name, held in (("young", self._rare), ("known", self._known)):
-            if self.mentions and f"{name}.contexts" in arrays:
-                bags = ContextBag(
-                    *(np.array(arrays[f"{name}.{part}"]) for part in ContextBag._fields)
-                )
-                held.add(arrays[f"{name}.ids"].tolist(), bags)
+        arrays = content.arrays
+        self._grown[self._vocabulary.slots(arrays["rare.grown"], "checkpoint")] = True
+        for name, held in (("rare", self._rare), ("known", self._known)):
+            if self.mentions:
+                parts = (np.array(arrays[f"{name}.{part}"]) for part in ContextBag._fields)
+                held.add(arrays[f"{name}.ids"].tolist(), ContextBag(*parts))
 
     def _grow(self, ids: IntArray) -> None:
         """Words that were read often enough are young no longer."""

@@ -10,11 +10,12 @@ the one that lives. Nothing here knows of clocks: whoever asks says which nodes 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from embedding.exchange.payload import HandIn, Inherited
+from embedding.server.parts import Content, Erasure, Part, Saved
+from embedding.server.words.digests import WordsCopy
 from embedding.snapshots.format import Missing
 
 Text = tuple[str, str]
@@ -60,7 +61,7 @@ class Wait:
         return bool(self.readers or self.lost)
 
 
-class WindowReaders:
+class WindowReaders(Part):
     """Of all windows that are not forgotten. Not thread-safe: the server's lock guards it.
 
     moves  sources go to other nodes when theirs dies; those of a corpus do not
@@ -191,13 +192,14 @@ class WindowReaders:
             for reason, by in sorted(found.items())
         )
 
-    def forget(self, window: int) -> None:
-        """Nothing is handed in for it any more."""
-        self._windows.pop(window, None)
-        self._heirs.pop(window, None)
+    def free(self, start: int) -> None:
+        """Nothing is handed in for a window any more."""
+        self._windows.pop(start, None)
+        self._heirs.pop(start, None)
 
-    def erase(self, source: str) -> None:
+    def erase(self, erasure: Erasure) -> None:
         """Nobody has to hand anything in of a source."""
+        source = erasure.source or ""
         for readers in self._windows.values():
             for one in readers.values():
                 one.read.pop(source, None)
@@ -205,8 +207,9 @@ class WindowReaders:
         for window, heirs in self._heirs.items():
             self._heirs[window] = {text: heir for text, heir in heirs.items() if text[1] != source}
 
-    def facts(self) -> dict[str, Any]:
-        return {
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        readers = {
             "windows": {
                 str(window): {
                     life: [one.node, dict(one.read), dict(one.open), one.handed]
@@ -221,11 +224,13 @@ class WindowReaders:
                 ]
                 for window, heirs in self._heirs.items()
             },
-            "lives": dict(self._lives),
+            "incarnations": dict(self._lives),
         }
+        return Saved({"readers": readers})
 
-    def restore(self, facts: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint; older ones know nothing of it."""
+    def load(self, content: Content, now: float) -> None:
+        del now
+        facts = content.facts["readers"]
         for window, readers in facts.get("windows", {}).items():
             self._windows[int(window)] = {
                 life: WindowReader(node, dict(read), dict(left), handed)
@@ -236,7 +241,7 @@ class WindowReaders:
                 (life, source): Heir(heir, Inherited(life, source, *counts))
                 for heir, life, source, *counts in heirs
             }
-        self._lives.update(facts.get("lives", {}))
+        self._lives.update(facts.get("incarnations", {}))
 
 
 def _count(found: dict[str, dict[str, int]], reason: str, where: str, documents: int) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, IntArray
+from embedding.server.parts import Content, Part, Saved
+from embedding.server.words.digests import WordsCopy
 
 _MOST = 4_000_000
 """Contexts of words that are held, all windows together; later ones are passed over."""
@@ -36,7 +36,7 @@ _Owner = tuple[int, str, str]
 """Window, node, and the mark of its process."""
 
 
-class ContextShifts:
+class ContextShifts(Part):
     """What processes say of windows that are not forgotten, the last of what each said. Not
     thread-safe: the server's lock guards it.
 
@@ -71,24 +71,21 @@ class ContextShifts:
     def free(self, start: int) -> None:
         self._held = {owner: one for owner, one in self._held.items() if owner[0] != start}
 
-    def facts(self) -> list[list[object]]:
-        return [list(owner) for owner in self._held]
-
-    def content(self) -> dict[str, npt.NDArray[Any]]:
-        return {
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        arrays = {
             f"shift.{number}.{name}": getattr(one, name)
             for number, one in enumerate(self._held.values())
             for name in _COLUMNS
         }
+        return Saved({"shifts": [list(owner) for owner in self._held]}, lambda: arrays)
 
-    def restore(self, facts: Sequence[Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a checkpoint; older ones have nothing of it, or windows alone."""
-        for number, fact in enumerate(facts):
-            names = [f"shift.{number}.{name}" for name in _COLUMNS]
-            if self.wanted and all(name in arrays for name in names):
-                window, node, life = fact if isinstance(fact, list) else (fact, str(number), "")
-                shift = ContextShift(window, *(np.array(arrays[n]) for n in names))
-                self._held[int(window), node, life] = shift
+    def load(self, content: Content, now: float) -> None:
+        del now
+        for number, fact in enumerate(content.facts["shifts"] if self.wanted else ()):
+            window, node, incarnation = fact
+            columns = (np.array(content.arrays[f"shift.{number}.{name}"]) for name in _COLUMNS)
+            self._held[int(window), node, incarnation] = ContextShift(window, *columns)
 
 
 def added_up(shifts: Sequence[ContextShift]) -> PullingContexts | None:

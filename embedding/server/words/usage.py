@@ -9,18 +9,19 @@ sums do not depend on who was first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
+from embedding.server.parts import Content, Erasure, Moment, Part, Saved
+from embedding.server.words.digests import WordsCopy
 
 _ROWS = 1024
 """Sums that are added at a time, so that what they pass through stays in a core's cache."""
@@ -156,7 +157,7 @@ _Owner = tuple[int, str, str]
 """Window, node, and the mark of its process."""
 
 
-class UsageSums:
+class UsageSums(Part):
     """What nodes handed in, of all windows that are not forgotten. Not thread-safe: the server's
     lock guards it.
 
@@ -180,12 +181,13 @@ class UsageSums:
     def __len__(self) -> int:
         return sum(words.get(0, 0) for words in self._words.values())
 
-    def describe(self) -> dict[str, int]:
-        """As the status shows it."""
+    def describe(self, at: Moment) -> dict[str, Any]:
+        del at
         before = sum(sum(words.values()) for words in self._words.values()) - len(self)
         units = UNITS if self.wanted else 0
         dropped = sum(self.dropped.values())
-        return {"held": len(self), "before": before, "dropped": dropped, "units": units}
+        usage = {"held": len(self), "before": before, "dropped": dropped, "units": units}
+        return {"usage": usage}
 
     def learnt(self, push: Push, closed: Collection[int]) -> None:
         """A push was taken; what belongs to closed windows is passed over."""
@@ -265,11 +267,10 @@ class UsageSums:
         for owner in [owner for owner in self._handed if owner[0] == start]:
             del self._handed[owner], self._words[owner]
 
-    def erase(self, ids: IntArray, source: str | None) -> None:
-        """Forget how words were used (row ids int64 [n]), and all of a source."""
-
+    def erase(self, erasure: Erasure) -> None:
         def erased(one: Handed) -> Handed:
-            return (one if source is None else one.without(source)).forgetting(ids)
+            kept = one if erasure.source is None else one.without(erasure.source)
+            return kept.forgetting(erasure.ids)
 
         for owner, handed in list(self._handed.items()):
             self._put(owner, erased(handed))
@@ -284,55 +285,28 @@ class UsageSums:
             for number, one in portions.items()
         ]
 
-    def facts(self) -> list[list[object]]:
-        """What `content` holds, in its order, JSON-safe."""
-        return [[*owner, n, [list(part) for part in one.parts]] for owner, n, one in self._all()]
-
-    def content(self) -> dict[str, npt.NDArray[Any]]:
-        return {
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        held = self._all()
+        facts = [[*owner, n, [list(part) for part in one.parts]] for owner, n, one in held]
+        arrays = {
             f"usage.{number}.{name}": getattr(one, name)
-            for number, (_, _, one) in enumerate(self._all())
+            for number, (_, _, one) in enumerate(held)
             for name in _COLUMNS
         }
+        return Saved({"usage": facts}, lambda: arrays)
 
-    def restore(
-        self, facts: Sequence[Sequence[Any]], arrays: Mapping[str, npt.NDArray[Any]]
-    ) -> None:
-        """Go on from a checkpoint; what has other columns is passed over."""
-        for number, fact in enumerate(facts):
-            names = [f"usage.{number}.{name}" for name in _COLUMNS]
-            if not self.wanted or not all(name in arrays for name in names):
+    def load(self, content: Content, now: float) -> None:
+        """See Part; sums of another dimension are passed over."""
+        del now
+        for number, fact in enumerate(content.facts["usage"] if self.wanted else ()):
+            window, node, incarnation, portion, parts = fact
+            columns = (np.array(content.arrays[f"usage.{number}.{name}"]) for name in _COLUMNS)
+            one = Handed(tuple((s, p, n) for s, p, n in parts), *columns)
+            owner = int(window), str(node), str(incarnation)
+            if one.sums.shape[-1] != self.dim:
                 continue
-            ids, documents, sums = (np.array(arrays[name]) for name in names)
-            if sums.shape[-1] != self.dim:
-                continue
-            if len(fact) == 3:
-                self._restore_sums(fact, ids, documents, sums)
-                continue
-            window, node, life, portion, parts = fact
-            one = Handed(tuple((s, p, n) for s, p, n in parts), ids, documents, sums)
-            owner = int(window), str(node), str(life)
             if portion:
                 self._portions.setdefault(owner, {})[portion] = one
             else:
                 self._put(owner, one)
-
-    def _restore_sums(
-        self, fact: Sequence[Any], ids: IntArray, documents: FloatArray, sums: HalfArray
-    ) -> None:
-        """Sums of all nodes, as checkpoints had them before: documents [n, UNITS], and of each
-        word those of the units that have any, word after word."""
-        window, source, time = fact
-        if documents.ndim != 2 or documents.shape[1] != UNITS or sums.ndim != 2:
-            return
-        at = np.full(documents.shape, -1)
-        at[documents > 0] = np.arange(len(sums))
-        parts = []
-        for unit in range(UNITS):
-            own = np.flatnonzero(at[:, unit] >= 0)
-            rows, counts = sums[at[own, unit]], documents[own, unit]
-            parts.append(ContextSums(window, source, time * UNITS + unit, ids[own], rows, counts))
-        owner = int(window), "", ""
-        before = [self._handed[owner]] if owner in self._handed else []
-        held = [part for one in before for part in one.sums_of(window)]
-        self._put(owner, Handed.of([*held, *parts], self.dim))

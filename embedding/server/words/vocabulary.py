@@ -15,15 +15,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, TimeArray
 from embedding.server.config import ServerConfig
+from embedding.server.parts import Content, Erasure, Moment, Part, Saved
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.words.counts import Decay
-from embedding.server.words.digests import WordDigests
+from embedding.server.words.digests import (
+    DIGEST_BYTES,
+    WordDigests,
+    WordsCopy,
+    digest_column,
+    float_column,
+)
 
 _KEEP_SHARE = 0.95
 
@@ -155,11 +163,12 @@ class Admission:
     evicted: IntArray
 
 
+_WORD_COLUMNS = ("word", "id", "slot", "stored", "last_seen")
 _NEVER = 1 << 31
 """A count that no word reaches."""
 
 
-class Vocabulary:
+class Vocabulary(Part):
     """Words, ids, slots and running counts. Not thread-safe: the server's lock guards it."""
 
     def __init__(
@@ -391,6 +400,60 @@ class Vocabulary:
             counts=np.rint(self._stored[slots] / self.decay.weight).astype(np.int64),
             evicted=self.evictions.after(mark),
         )
+
+    def copied(self) -> WordsCopy:
+        """The words that have a row now."""
+        ids = self.alive()
+        return WordsCopy(ids, self.names(ids), self.candidates.digests)
+
+    def save(self, words: WordsCopy) -> Saved:
+        ids = words.ids
+        columns = self.slots(ids, "checkpoint"), self.stored(ids), self.last_seen(ids)
+        candidates = dict(self.candidates)
+
+        def tables() -> dict[str, pa.Table]:
+            held = [words.column, ids, *columns]
+            waiting = {
+                "digest": digest_column(candidates, DIGEST_BYTES),
+                "stored": float_column(candidates.values(), len(candidates)),
+            }
+            return {
+                "words": pa.table(dict(zip(_WORD_COLUMNS, held, strict=True))),
+                "candidates": pa.table(waiting),
+            }
+
+        facts = {
+            "words": len(ids),
+            "next_id": self.next_id,
+            "weight": self.decay.weight,
+            "closed_vocabulary": self.closed,
+        }
+        return Saved(facts, tables)
+
+    def load(self, content: Content, now: float) -> None:
+        del now
+        facts, table, waiting = content.facts, content.tables["words"], content.tables["candidates"]
+        keys, stored = waiting["digest"].to_pylist(), waiting["stored"].to_pylist()
+        self.restore(
+            words=table["word"].to_pylist(),
+            ids=table["id"].to_numpy(),
+            stored=table["stored"].to_numpy(),
+            last_seen=table["last_seen"].to_numpy(),
+            next_id=facts["next_id"],
+            weight=facts["weight"],
+            candidates=dict(zip(keys, stored, strict=True)),
+        )
+        if facts["closed_vocabulary"]:
+            self.shut()
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        del at
+        return {"vocabulary": len(self), "candidates": len(self.candidates)}
+
+    def erase(self, erasure: Erasure) -> None:
+        """See Part; a row goes when its id is evicted."""
+        if erasure.word is not None:
+            self.candidates.take(erasure.word)
 
     def restore(
         self,

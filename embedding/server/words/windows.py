@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from embedding.kernel.records import Calendar, Window
+from embedding.server.parts import Content, Erasure, Moment, Part, Saved
+from embedding.server.words.digests import WordsCopy
 
 
 @dataclass
@@ -40,7 +43,7 @@ class SourceState:
         return min(self.heard.values())
 
 
-class WindowTracker:
+class WindowTracker(Part):
     """Follows sources and says which windows can be cut.
 
     `now` is any monotonic clock, in seconds. Sources that are `in_step` are read together in time
@@ -64,25 +67,41 @@ class WindowTracker:
         self._event_now: dict[str, float] = {}
         self._expected: dict[str, float] = {}
 
-    def reading(self) -> dict[str, dict[str, dict[str, float]]]:
-        """How far nodes are, by source, as a checkpoint keeps it."""
-        return {
-            name: {"heard": dict(state.heard), "pending": dict(state.pending)}
-            for name, state in self.sources.items()
-        }
+    @property
+    def nodes(self) -> set[str]:
+        """Those that read any source."""
+        return set(self._read_by)
 
-    def restore(self, reading: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
-        """Nodes are as far as they were once; their names."""
-        found = set()
-        for name, held in reading.items():
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        facts = {
+            "watermark": self.watermark,
+            "published": {name: state.published for name, state in self.sources.items()},
+            "reading": {
+                name: {"heard": dict(state.heard), "pending": dict(state.pending)}
+                for name, state in self.sources.items()
+            },
+        }
+        return Saved(facts)
+
+    def load(self, content: Content, now: float) -> None:
+        """See Part: nodes are as far as they were once."""
+        for name, published in content.facts["published"].items():
+            if published is not None:
+                self.progress(name, published, now=now)
+        self.watermark = content.facts["watermark"]
+        for name, held in content.facts["reading"].items():
             state = self.sources.setdefault(name, SourceState())
             state.heard = {node: float(at) for node, at in held["heard"].items()}
             state.pending = {node: int(n) for node, n in held["pending"].items()}
-            readers = {*state.heard, *state.pending}
-            for node in readers:
+            for node in (*state.heard, *state.pending):
                 self._read_by.setdefault(node, set()).add(name)
-            found |= readers
-        return sorted(found)
+
+    def describe(self, at: Moment) -> dict[str, Any]:
+        return {"watermark": at.iso(self.advance(now=at.now))}
+
+    def erase(self, erasure: Erasure) -> None:
+        self.sources.pop(erasure.source or "", None)
 
     def expect(self, nodes: Iterable[str], *, until: float) -> None:
         """Wait for these, of which nobody knows what they have read meanwhile (after a restart).

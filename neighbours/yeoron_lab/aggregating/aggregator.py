@@ -15,7 +15,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ from embedding.server.state import ServerState
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.split import split_deltas
 from yeoron_lab.shards.log import Key
+from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.state import ShardState
 from yeoron_lab.together import add_up, decode_together, encode_together
 
@@ -380,7 +381,9 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
                     f"push {push.sequence} of node {push.node} among others: it was taken before."
                 )
             state.machine.check(PendingPush(push.node, push.clock, push.sequence))
-        with state.rows.together(tuple((push.node, push.sequence) for push in pushes)):
+        key = tuple((push.node, push.sequence) for push in pushes)
+        rows = state.rows
+        with rows.together(key) if isinstance(rows, ShardedRows) else nullcontext():
             return [state.take(each) for each in arrivals]
 
 

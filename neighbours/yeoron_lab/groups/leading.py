@@ -22,10 +22,13 @@ from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
+from embedding.server.grouping import Followers
+from embedding.server.parts import Content, Moment, Saved
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
+from embedding.server.words.digests import WordsCopy
 from yeoron_lab.groups.client import Reached
 from yeoron_lab.groups.entry import GroupEntry
 from yeoron_lab.groups.taking import take_over
@@ -60,7 +63,7 @@ class Led:
     figures: dict[str, Any] = field(default_factory=dict)
 
 
-class LedGroups:
+class LedGroups(Followers):
     """All groups that follow this server. The server's lock guards it."""
 
     def __init__(self, state: ServerState) -> None:
@@ -103,8 +106,9 @@ class LedGroups:
             # rows.
             ids = self._unknown(group, seen if epoch == self._state.epoch else -1)
             ledger = self._state.ledger.nodes
+            rows = self._state.rows
             header = {
-                "at": self._state.rows.position(),
+                "at": rows.position() if isinstance(rows, ShardedRows) else None,
                 "clock": versions_of(self._state.tables).clock,
                 "epoch": self._state.epoch,
                 "durable": self._state.ledger.of(group).durable,
@@ -144,14 +148,14 @@ class LedGroups:
             except ConfigError as error:
                 raise RefusedError(f"configure: group {name} has {error}", kind="control") from None
 
-    def facts(self) -> dict[str, Any]:
-        return {"groups": sorted(self.present())}
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        return Saved({"groups": sorted(self.present())})
 
-    def restore(self, facts: Mapping[str, Any]) -> None:
+    def load(self, content: Content, now: float) -> None:
         """Groups that were there when the checkpoint was taken: what they have told nobody yet is
         waited for as if they had just been heard of."""
-        now = time.monotonic()
-        for name in facts.get("groups", ()):
+        for name in content.facts.get("groups", ()):
             self.groups[name] = Led(now)
             self._state.reports.servers.add(name)
             member = self._state.machine.board.members[name]
@@ -198,8 +202,7 @@ class LedGroups:
             logger.warning("groups %s did not tell in time what they had", ", ".join(silent))
         return silent
 
-    def describe(self, now: float) -> list[dict[str, Any]]:
-        """Each group, as the status shows it (under the lock)."""
+    def describe(self, at: Moment) -> dict[str, Any]:
         found = []
         for name, led in sorted(self.groups.items()):
             member, entry = self._state.machine.board.members.get(name), self._state.ledger.of(name)
@@ -212,12 +215,12 @@ class LedGroups:
                     "nodes": len(led.nodes),
                     "sequence": entry.applied,
                     "durable": entry.durable,
-                    "lag_s": now - led.taken_at if led.taken_at else None,
+                    "lag_s": at.now - led.taken_at if led.taken_at else None,
                     "entries": led.entries,
                     "duplicates": led.duplicates,
                 }
             )
-        return found
+        return {"groups": found}
 
     def _between(self, led: Led) -> dict[str, int]:
         """Rows and bytes each way; what goes to shards is not seen here; the group reports it."""

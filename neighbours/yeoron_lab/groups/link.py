@@ -11,6 +11,7 @@ from typing import Any
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import SnapshotRef, Window
 from embedding.server.figures.reports import total
+from embedding.server.parts import Moment
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
 from yeoron_lab.groups.client import LeaderClient
@@ -189,9 +190,10 @@ class GroupLink:
         figures = {name: own[name] for name in kept} | {"every_s": self._group.every_s}
         meters = self.state.meters
         with self.state.lock:
-            nodes = node_status(self.state, (), time.monotonic())
+            at = Moment(time.monotonic(), self.state.config.calendar.iso)
+            nodes = node_status(self.state, (), at.now)
             departed = sorted(self.state.reports.departed & nodes.keys())
-            shards = self.state.rows.describe()
+            shards = self.state.rows.describe(at)["shards"]
         for name in _NODE_FIGURES:
             figures[f"told_{name}"] = own[name]
             figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)

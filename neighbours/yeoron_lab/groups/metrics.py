@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from embedding.server.figures.metrics import COUNTER, GAUGE, Shown, by, plain
 
-from embedding.server.figures.metrics import Figures, by, plain
-
-_GROUP_GAUGES: Figures = {
+_GROUP_GAUGES: dict[str, tuple[Any, str]] = {
     "up": (lambda group: int(group["state"] == "up"), "Whether the group is heard of"),
     "lag_seconds": ("lag_s", "Seconds since the group took the changes that it sent last"),
     "waiting_pushes": ("waiting_pushes", "Pushes of its nodes that the leader has not heard of"),
@@ -17,7 +14,7 @@ _GROUP_GAUGES: Figures = {
     "unconfirmed": ("unconfirmed", "Entries that are in no checkpoint of the leader"),
     "nodes": ("nodes", "Nodes of the group"),
 }
-_GROUP_COUNTERS: Figures = {
+_GROUP_COUNTERS: dict[str, tuple[Any, str]] = {
     "entries": ("entries", "Entries applied"),
     "duplicates": ("duplicates", "Entries that had been applied before"),
     "rows_in": ("rows_in", "Changed rows that the group sent"),
@@ -25,7 +22,7 @@ _GROUP_COUNTERS: Figures = {
     "bytes_in": ("bytes_in", "Bytes received from the group"),
     "bytes_out": ("bytes_out", "Bytes sent to the group"),
 }
-_FOLLOWING: Figures = {
+_FOLLOWING: dict[str, tuple[Any, str]] = {
     "leader_up": (
         lambda following: float(following["state"] == "up"),
         "Whether the leader of this server's group is heard of",
@@ -33,10 +30,13 @@ _FOLLOWING: Figures = {
 }
 
 
-def group_metrics(status: Mapping[str, Any]) -> Iterator[Metric]:
-    """From the status of a server that leads or follows; nothing of any other."""
-    if groups := {each["group"]: each for each in status["groups"]}:
-        yield from by("group", GaugeMetricFamily, _GROUP_GAUGES, groups)
-        yield from by("group", CounterMetricFamily, _GROUP_COUNTERS, groups)
-    if status.get("following") is not None:
-        yield from plain(GaugeMetricFamily, _FOLLOWING, status["following"])
+def _groups(shown: Shown) -> dict[str, Any] | None:
+    return {each["group"]: each for each in shown["groups"]} or None
+
+
+GROUP_FIGURES = (
+    *by("group", GAUGE, _GROUP_GAUGES, _groups),
+    *by("group", COUNTER, _GROUP_COUNTERS, _groups),
+    *plain(GAUGE, _FOLLOWING, "following"),
+)
+"""Of a server that leads or follows."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
-
-from prometheus_client.core import Metric
 
 from embedding.kernel.registry import NoTraits
 from embedding.server.config import ServerConfig
@@ -17,7 +15,7 @@ from yeoron_lab.groups.calls import GroupCalls
 from yeoron_lab.groups.leader import Leader, following_config
 from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
-from yeoron_lab.groups.metrics import group_metrics
+from yeoron_lab.groups.metrics import GROUP_FIGURES
 from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
 from yeoron_lab.groups.shardedreplica import ShardedReplica
 from yeoron_lab.requests import check_server_groups
@@ -62,9 +60,7 @@ class ReplicatedServers:
 
         return following(request, leader)
 
-    @staticmethod
-    def metrics(status: Mapping[str, Any]) -> Iterator[Metric]:
-        return group_metrics(status)
+    figures = GROUP_FIGURES
 
     @staticmethod
     def stream(

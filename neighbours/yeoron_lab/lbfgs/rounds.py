@@ -7,19 +7,17 @@ Events in, answers out, under the server's lock; no clock and no thread. The pol
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.registry import NoTraits
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.metrics import Figures, labelled, plain
-from embedding.server.parts import SERVER_PARTS
+from embedding.server.figures.metrics import COUNTER, GAUGE, Figure, plain
+from embedding.server.parts import SERVER_PARTS, Moment, Part
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.vocabulary import Vocabulary
@@ -41,8 +39,8 @@ MAX_PORTIONS = 100_000
 """Portions that one node may offer for a round."""
 
 
-_LOSS: Figures = {"lbfgs_loss": ("last", "Loss of the last batch at its end, nats a pair")}
-_TOTALS: Figures = {
+_LOSS = {"lbfgs_loss": ("last", "Loss of the last batch at its end, nats a pair")}
+_TOTALS = {
     "lbfgs_rounds": ("rounds", "Rounds of L-BFGS"),
     "lbfgs_iterations": ("iterations", "Steps of L-BFGS"),
     "lbfgs_evaluations": ("evaluations", "Looks at a whole batch"),
@@ -51,6 +49,17 @@ _TOTALS: Figures = {
     "lbfgs_lost_portions": ("lost_portions", "Portions that went with their node"),
     "lbfgs_tokens": ("tokens", "Tokens whose loss was computed, as often as it was"),
 }
+_FIGURES = (
+    *plain(GAUGE, _LOSS, "sync.rounds"),
+    *plain(COUNTER, _TOTALS, "sync.rounds"),
+    Figure(
+        COUNTER,
+        "lbfgs_node_portions",
+        "Portions that counted, by node",
+        "node",
+        lambda shown: shown["sync"]["rounds"]["by_node"].items(),
+    ),
+)
 
 
 @dataclass
@@ -101,12 +110,14 @@ class _Running:
 
 
 @SERVER_PARTS.register("rounds", NoTraits())
-class Rounds:
+class Rounds(Part):
     """All rounds of one server; at most one is on. Not thread-safe: the server's lock guards it.
 
     number  of the round that is on, or the next one
     ended   rounds that are over: the policy hears when this grows
     """
+
+    figures = _FIGURES
 
     def __init__(
         self, config: ServerConfig, rows: RowStore, vocabulary: Vocabulary, sync: SyncConfig
@@ -118,9 +129,9 @@ class Rounds:
         self._max_bytes = config.max_message_bytes
         self._gathering = _Gathering()
         self._running: _Running | None = None
-        self.configure(sync)
+        self.reconfigure(sync)
 
-    def configure(self, sync: SyncConfig) -> None:
+    def reconfigure(self, sync: SyncConfig) -> None:
         """Another policy begins, or the same with other settings: what was gained stays.
 
         ConfigError when it needs rounds and this server cannot; then nothing changes.
@@ -131,25 +142,13 @@ class Rounds:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
 
-    def stream(self, state: ServerState, who: Who) -> dict[str, Call]:
+    def calls(self, state: ServerState, who: Who) -> dict[str, Call]:
         """What a node says in a round."""
         return {"batch": RoundCalls(self, state, who).take_part}
 
-    def figures(self) -> dict[str, Any]:
-        return asdict(self.done)
-
-    @staticmethod
-    def metrics(figures: Mapping[str, Any]) -> Iterator[Metric]:
-        """Totals, the loss of the last batch, and portions by node."""
-        yield from plain(GaugeMetricFamily, _LOSS, figures)
-        yield from plain(CounterMetricFamily, _TOTALS, figures)
-        yield labelled(
-            CounterMetricFamily,
-            "lbfgs_node_portions",
-            "Portions that counted, by node",
-            "node",
-            figures["by_node"].items(),
-        )
+    def describe(self, at: Moment) -> dict[str, Any]:
+        del at
+        return {"sync": {"rounds": asdict(self.done)}}
 
     def offer(self, node: str, offer: Offer) -> None:
         """A node offers a portion for the next round; the same again changes nothing."""

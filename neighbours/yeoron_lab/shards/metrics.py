@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from embedding.server.figures.metrics import COUNTER, GAUGE, Shown, by
 
-from embedding.server.figures.metrics import Figures, by
-
-_SHARD_GAUGES: Figures = {
+_SHARD_GAUGES: dict[str, tuple[Any, str]] = {
     "up": (lambda shard: int(shard["state"] == "up"), "Whether the shard is used"),
     "rows": ("rows", "Rows held"),
     "bytes": ("bytes", "Memory of rows and their places"),
     "position": ("position", "Entries of the primary's log carried out"),
     "behind": ("behind", "Entries of the primary's log to be carried out"),
 }
-_SHARD_COUNTERS: Figures = {
+_SHARD_COUNTERS: dict[str, tuple[Any, str]] = {
     "pushes": ("pushes", "Pushes applied"),
     "duplicates": ("duplicates", "Pushes that had been taken before"),
     "lost_pushes": ("lost_pushes", "Pushes lost with their node"),
@@ -32,8 +29,12 @@ _SHARD_COUNTERS: Figures = {
 }
 
 
-def shard_metrics(status: Mapping[str, Any]) -> Iterator[Metric]:
-    """From the status of their server; nothing where it has none."""
-    if shards := {each["shard"]: each for each in status["shards"]}:
-        yield from by("shard", GaugeMetricFamily, _SHARD_GAUGES, shards)
-        yield from by("shard", CounterMetricFamily, _SHARD_COUNTERS, shards)
+def _shards(shown: Shown) -> dict[int, Any] | None:
+    return {each["shard"]: each for each in shown["shards"]} or None
+
+
+SHARD_FIGURES = (
+    *by("shard", GAUGE, _SHARD_GAUGES, _shards),
+    *by("shard", COUNTER, _SHARD_COUNTERS, _shards),
+)
+"""Of a server with shards."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from embedding.exchange.sharding import SHARDING, Split
-from embedding.kernel.records import IntArray
 from embedding.kernel.registry import NoTraits
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from embedding.exchange.rowpath import MakePath, RowPath
     from embedding.server.config import ServerConfig
-    from embedding.server.rows.tables import Tables
+    from embedding.server.figures.metrics import Figure
     from embedding.server.rowstore.interface import RowSetup
     from embedding.training.request import TrainRequest
     from embedding.worker.learning.training import MakeTraining
@@ -63,19 +59,10 @@ class RowsOnProcesses:
             SHARDS.check(request.sync.policy, f"{request.server.shards} shards", ", or 1 shard")
 
     @staticmethod
-    def erase(config: ServerConfig, tables: Tables, buckets: int, ids: IntArray) -> None:
-        from yeoron_lab.shards.recovery import erase_rows
-        from yeoron_lab.shards.sharding import shard_specs
+    def figures() -> tuple[Figure, ...]:
+        from yeoron_lab.shards.metrics import SHARD_FIGURES
 
-        dim, seed = tables.dim, tables.seed
-        for spec in shard_specs(config, dim=dim, seed=seed, identity="", buckets=buckets):
-            erase_rows(spec, ids)
-
-    @staticmethod
-    def metrics(status: Mapping[str, Any]) -> Iterator[Metric]:
-        from yeoron_lab.shards.metrics import shard_metrics
-
-        return shard_metrics(status)
+        return SHARD_FIGURES
 
     @staticmethod
     def reshard(

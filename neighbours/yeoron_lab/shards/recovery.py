@@ -11,12 +11,8 @@ import numpy as np
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import IntArray
-from embedding.server.recovery.checkpoint import (
-    SHARD_FORMAT,
-    CheckpointFolder,
-    Content,
-    check_facts,
-)
+from embedding.server.parts import Content
+from embedding.server.recovery.checkpoint import SHARD_FORMAT, CheckpointFolder, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
 from yeoron_lab.shards.log import Admit

@@ -22,7 +22,8 @@ from embedding.exchange.sharding import check_split
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, Table
-from embedding.server.recovery.checkpoint import NOTES, SHARD_FORMAT, CheckpointFolder, Content
+from embedding.server.parts import Content
+from embedding.server.recovery.checkpoint import NOTES, SHARD_FORMAT, CheckpointFolder
 from yeoron_lab.shards.client.split import Layout
 
 _Arrays = dict[str, npt.NDArray[Any]]

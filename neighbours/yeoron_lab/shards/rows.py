@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
@@ -19,6 +18,7 @@ from embedding.kernel.errors import ConfigError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.compatibility import SHARDS
 from embedding.server.config import SyncConfig
+from embedding.server.parts import Content, Erasure, Moment, Saved
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.composing import GramBags, GramComposer, mean
 from embedding.server.rows.devices import beside, pick_device
@@ -33,6 +33,7 @@ from embedding.server.rowstore.interface import (
     Vectors,
 )
 from embedding.server.validation import check_score
+from embedding.server.words.digests import WordsCopy
 from embedding.server.words.vocabulary import Admission
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.client.split import Layout
@@ -67,6 +68,7 @@ class ShardedRows(RowStore):
             )
         if config.split == "columns":
             columns().check_server(config, shape)
+        self._config = config
         self._shards, self._split = config.shards, config.split
         self.nodes_hold_rows = config.split == "rows"
         self.check(setup.sync, setup.sync)
@@ -104,7 +106,7 @@ class ShardedRows(RowStore):
         del table, ids
         raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
 
-    def pull(self, request: PullRequest) -> ReadRows:
+    def read(self, request: PullRequest) -> ReadRows:
         for table, ids in request.ids.items():
             if len(ids) or table is Table.SUB:
                 self.slots(table, ids, "pull")
@@ -177,6 +179,7 @@ class ShardedRows(RowStore):
         self._changes.append(Change(((writer, sequence),), 1.0, plain=plain))
 
     def together(self, tickets: Key) -> AbstractContextManager[None]:
+        """Pushes (node, sequence) that are taken in here came as one sum of rows."""
         return self._changes.together(tickets)
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
@@ -186,10 +189,10 @@ class ShardedRows(RowStore):
     def make_room(self, words: int) -> int:
         return words
 
-    def evicted(self, ids: IntArray) -> None:
+    def evict(self, ids: IntArray) -> None:
         self.composer.forget(ids)
 
-    def start(self, admission: Admission) -> None:
+    def admit(self, admission: Admission) -> None:
         first = self._vocabulary.next_id - len(admission.ids)
         self.log.admit(first, len(admission.ids), admission.evicted)
 
@@ -235,36 +238,38 @@ class ShardedRows(RowStore):
             raise UnavailableError(f"a shard was not up to date within {_KEEP_S:.0f} s")
         self.links.checkpoint(position)
 
-    def checkpoint(self, *, wait: bool) -> None:
-        if wait:
-            self.links.checkpoint()
-        else:
-            self.links.want_checkpoint()
+    def save(self, words: WordsCopy) -> Saved:
+        del words
+        facts = {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
+        return Saved(facts)
 
-    def catch_up(self) -> None:
-        self.links.catch_up(_CATCH_UP_S)
+    def load(self, content: Content, now: float) -> None:
+        del now
+        self.log.restore(content.facts["log"])
 
-    def facts(self) -> dict[str, Any]:
-        return {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
+    def erase(self, erasure: Erasure) -> None:
+        """See Part: out of the checkpoints of all shards, none of which runs."""
+        from yeoron_lab.shards.recovery import erase_rows
+        from yeoron_lab.shards.sharding import shard_specs
 
-    def restore(
-        self,
-        facts: Mapping[str, Any],
-        arrays: Mapping[str, npt.NDArray[Any]],
-        slots: IntArray,
-        places: IntArray,
-    ) -> None:
-        del arrays, slots, places
-        self.log.restore(facts["log"])
+        dim, seed, buckets = self.tables.dim, self.tables.seed, self.composer.buckets
+        for spec in (
+            shard_specs(self._config, dim=dim, seed=seed, identity="", buckets=buckets)
+            if len(erasure.ids)
+            else ()
+        ):
+            erase_rows(spec, erasure.ids)
 
     def position(self) -> LogPosition:
+        """From where on shards have all that was taken so far."""
         return self.log.number, self.log.position
 
     def locations(self) -> tuple[str, ...]:
         return self.links.locations
 
-    def describe(self) -> list[dict[str, Any]]:
-        return self.links.describe()
+    def describe(self, at: Moment) -> dict[str, Any]:
+        del at
+        return {"shards": self.links.describe()}
 
 
 def _picked(rows: DeviceArray, ids: IntArray, wanted: IntArray) -> DeviceArray:

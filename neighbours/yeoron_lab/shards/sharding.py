@@ -15,6 +15,8 @@ from yeoron_lab.shards.spec import ShardSpec
 
 logger = logging.getLogger(__name__)
 
+_CATCH_UP_S = 10.0
+
 _HERE = "grpc://127.0.0.1:0"
 
 
@@ -143,6 +145,15 @@ class Shards:
 
     def tick(self) -> None:
         self._links.tick()
+
+    def checkpoint(self, *, wait: bool) -> None:
+        if wait:
+            self._links.checkpoint()
+        else:
+            self._links.want_checkpoint()
+
+    def catch_up(self) -> None:
+        self._links.catch_up(_CATCH_UP_S)
 
     def ailing(self) -> list[str]:
         """Why shards do not do their work, a sentence each."""

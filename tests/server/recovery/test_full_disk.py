@@ -17,7 +17,8 @@ from embedding.kernel.errors import ConfigError, PlatformError, UnavailableError
 from embedding.server.config import ServerConfig
 from embedding.server.ledger import sequence as journals
 from embedding.server.ledger.sequence import Fences, Journal, read_journal
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.parts import Content
+from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.service import ParameterServer, running_server
 
 NOBODY = np.array([], dtype=np.int64)

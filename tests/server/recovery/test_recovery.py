@@ -20,7 +20,8 @@ from embedding.kernel.errors import ConfigError, PlatformError, RefusedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.ledger.sequence import Journal, read_journal
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.parts import Content
+from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.service import ParameterServer, running_server
 from serving import start_server
 from waiting import until

@@ -3,7 +3,6 @@ run."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -16,6 +15,7 @@ from embedding.exchange.payload import ContextSums, HandIn, Inherited
 from embedding.exchange.protocol import Push
 from embedding.server.words.readers import Wait, WindowReaders
 from embedding.server.words.usage import UsageSums, added_up
+from server.saving import saved
 
 WINDOW, DIM = 7, 2
 NODES = ("n0", "n1", "n2")
@@ -241,19 +241,21 @@ class Disturbed(RuleBasedStateMachine):
         self._checkpoint()
 
     def _checkpoint(self) -> None:
-        facts = json.dumps([self.readers.facts(), self.usage.facts()])
-        arrays = {name: array.copy() for name, array in self.usage.content().items()}
-        self.saved = facts, arrays, dict(self.applied), dict(self.read_by)
+        self.saved = (
+            saved(self.readers),
+            saved(self.usage),
+            dict(self.applied),
+            dict(self.read_by),
+        )
         for node, pushes in self.log.items():
             self.log[node] = [one for one in pushes if one.sequence > self.applied[node]]
 
     @rule()
     def the_server_is_killed(self) -> None:
-        facts, arrays, applied, read_by = self.saved
-        readers, usage = json.loads(facts)
+        readers, usage, applied, read_by = self.saved
         self.readers, self.usage = WindowReaders(), UsageSums(DIM, wanted=True, limit=10**6)
-        self.readers.restore(readers)
-        self.usage.restore(usage, arrays)
+        self.readers.load(readers, 0.0)
+        self.usage.load(usage, 0.0)
         self.applied, self.read_by = Counter(applied), dict(read_by)
         for node, life in self.life.items():
             self.readers.greet(node, life)

@@ -22,6 +22,7 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.parts import Moment
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
@@ -30,6 +31,7 @@ from embedding.server.validation import checked
 from embedding.server.words.usage import SourceUsage, UsageSums, added_up
 from embedding.snapshots.format import Missing
 from embedding.snapshots.store import SnapshotStore
+from server.saving import saved
 
 DIM = 3
 WINDOW = Window.holding(datetime(2020, 2, 1, tzinfo=UTC), WindowUnit.DAY)
@@ -90,7 +92,9 @@ def test_sums_add_up_by_window_source_time_and_unit():
     assert before.sums[before.units[0, 1], 0] == 6.0
     (other,) = server.sums(NEXT)
     assert other.ids.tolist() == [2]
-    assert server.usage.describe() == {"held": 5, "before": 1, "dropped": 0, "units": UNITS}
+    assert server.usage.describe(Moment(0.0, str)) == {
+        "usage": {"held": 5, "before": 1, "dropped": 0, "units": UNITS}
+    }
 
 
 def test_a_process_says_all_of_a_window_in_portions_and_the_last_word_counts():
@@ -113,7 +117,9 @@ def test_a_process_says_all_of_a_window_in_portions_and_the_last_word_counts():
     assert value_of(server) == {3: 5.0}
     portion(use(0, [0], 1.0), life="b")
     server.usage.begin("n0", "c")
-    assert not any(portion for _, _, _, portion, _ in server.usage.facts()), "nobody ends it"
+    assert not any(portion for _, _, _, portion, _ in saved(server.usage).facts["usage"]), (
+        "nobody ends it"
+    )
 
 
 def value_of(server: Server) -> dict[int, float]:
@@ -202,7 +208,7 @@ def test_the_bound_holds_and_says_what_was_passed_over():
 def test_nothing_is_kept_where_it_is_not_wanted():
     server = Server(usage=False)
     server.push(use(0, [0], 1.0))
-    assert not server.usage.facts()
+    assert not saved(server.usage).facts["usage"]
 
 
 def test_sums_survive_a_restart():
@@ -213,7 +219,7 @@ def test_sums_survive_a_restart():
         collected = collect(server.state)
         copy = server.state.tables.copy(server.state.vocabulary.rows, accumulators=False)
     copy.finish(server.state.lock)
-    content = assemble(server.state, collected, copy)
+    content = assemble(collected, copy)
     again = ServerState(server.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     restore(again, content, "memory")
     kept, back = server.sums(AT, NEXT), added_up(again.accounts.usage.held([AT, NEXT]))
@@ -226,39 +232,16 @@ def test_sums_survive_a_restart():
         assert np.array_equal(mine, theirs)
 
 
-def test_sums_of_another_layout_are_passed_over():
+def test_sums_of_another_dimension_are_passed_over():
     server = Server()
     server.push(use(0, [0, 1], 1.5))
-    kept = server.usage.content()
+    kept = saved(server.usage)
     other = UsageSums(DIM + 1, wanted=True, limit=9)
-    other.restore(server.usage.facts(), kept)
-    assert not other.facts()
-    older = {name.replace("documents", "pairs"): array for name, array in kept.items()}
+    other.load(kept, 0.0)
+    assert not saved(other).facts["usage"]
     other = UsageSums(DIM, wanted=True, limit=9)
-    other.restore(server.usage.facts(), older)
-    assert not other.facts()
-    other.restore(server.usage.facts(), kept)
+    other.load(kept, 0.0)
     assert len(other) == 2
-
-
-def test_a_checkpoint_with_the_sums_of_all_nodes_opens():
-    server = Server()
-    server.push(use(0, [0, 1], 1.5), use(3, [1], 2.5), use(UNITS, [1], 3.5))
-    arrays = {}
-    before = server.sums(AT)
-    for number, one in enumerate(before):
-        documents = one.documents
-        arrays[f"usage.{number}.ids"] = one.ids
-        arrays[f"usage.{number}.documents"] = documents
-        arrays[f"usage.{number}.sums"] = one.sums[one.units[documents > 0]]
-    other = UsageSums(DIM, wanted=True, limit=9)
-    other.restore([[AT, one.source, one.time] for one in before], arrays)
-    for one, back in zip(before, added_up(other.held([AT])), strict=True):
-        assert (one.source, one.time) == (back.source, back.time)
-        assert np.array_equal(one.documents, back.documents)
-        for unit in range(UNITS):
-            mine, theirs = (each.sums[each.units[:, unit]] for each in (one, back))
-            assert np.array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize(
@@ -282,4 +265,4 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
     server = Server()
     with pytest.raises(RefusedError, match=reason):
         server.push(replace(use(0, [0], 1.0), **change))
-    assert not server.usage.facts()
+    assert not saved(server.usage).facts["usage"]

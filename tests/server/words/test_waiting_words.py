@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,13 +12,13 @@ import pyarrow as pa
 import pytest
 from named import named
 
-from embedding.kernel.durable import sha256
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Window
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.words.digests import WordDigests
 from embedding.snapshots.store import SnapshotStore
+from server.saving import NO_WORDS
 
 DIM = 4
 NAME = "홍길동"
@@ -97,36 +98,66 @@ def test_a_word_that_waits_over_two_restarts_is_still_known(tmp_path, connect):
     assert NAME in snapshot.by_source.words
 
 
-def test_a_checkpoint_of_format_1_opens_and_is_written_in_format_2(tmp_path, connect):
+def change_facts(state: Path, change: Callable[[dict], None]) -> None:
+    """Change what the newest checkpoint says."""
+    file = max(state.glob("checkpoint-*")) / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    change(manifest)
+    del manifest["digest"]
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (1, "format 1 is not known.* open it once with Yeoron of November 2026"),
+        (99, "format 99 is of a newer version"),
+    ],
+)
+def test_another_format_is_refused(tmp_path, connect, found, why):
+    read_once(tmp_path, connect)
+    change_facts(tmp_path / "state", lambda manifest: manifest["facts"].update(format=found))
+    with pytest.raises(ConfigError, match=why), running_server(config(tmp_path), dim=DIM):
+        pass
+
+
+def test_a_checkpoint_of_format_2_opens_under_its_former_names(tmp_path, connect):
+    """Fences, offsets, reports, readers and rare words, as the tree of 30 November wrote them."""
     read_once(tmp_path, connect)
     folder = max((tmp_path / "state").glob("checkpoint-*"))
-    table = pa.table({"word": [NAME], "stored": [1.0]})
-    with pa.ipc.new_file(folder / "candidates.arrow", table.schema) as writer:
-        writer.write_table(table)
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["facts"]["format"] = 1
-    del manifest["digest"]
-    manifest["files"]["candidates.arrow"] = sha256(folder / "candidates.arrow")
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    fences = tmp_path / "state" / "fences.jsonl"
+    fences.write_text('{"node": "n9", "life": "dead"}\n')
+
+    def former(manifest: dict) -> None:
+        facts, files = manifest["facts"], manifest["files"]
+        facts["format"] = 2
+        facts["told"] = facts.pop("reports") | {
+            "n9": {"setup": {}, "source_weights": {"뉴스": 2.0}}
+        }
+        facts["places"] = dict.fromkeys(facts.pop("offsets"), "here")
+        readers = facts["readers"]
+        readers["lives"] = readers.pop("incarnations") | {"n9": "dead"}
+        for name in [name for name in files if name.startswith("rare.")]:
+            young = f"young.{name.removeprefix('rare.')}"
+            files[young] = files.pop(name)
+            (folder / name).rename(folder / young)
+
+    change_facts(tmp_path / "state", former)
     with running_server(config(tmp_path), dim=DIM) as server:
+        state = server.state
+        assert {entry.offset for entry in state.ledger.nodes.values()} == {"here"}
+        assert state.reports.last["n9"]["source_weights"] == {"뉴스": 2.0}
+        assert (
+            state.accounts.readers.save(NO_WORDS).facts["readers"]["incarnations"]["n9"] == "dead"
+        )
+        assert state.ledger.fences.holds("n9", "dead")
         node = connect(server)
         node.push(counts=named(["말"], 1))
-        assert server.status()["candidates"] == 1
         assert node.words(NAME, counts=1).tolist() == [1]
     newest = max((tmp_path / "state").glob("checkpoint-*"))
     written = json.loads((newest / "manifest.json").read_text(encoding="utf-8"))
-    assert written["facts"]["format"] == 2
-
-
-def test_another_format_is_refused(tmp_path, connect):
-    read_once(tmp_path, connect)
-    folder = max((tmp_path / "state").glob("checkpoint-*"))
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["facts"]["format"] = 3
-    del manifest["digest"]
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ConfigError, match="format 3"), running_server(config(tmp_path), dim=DIM):
-        pass
+    assert written["facts"]["format"] == 3
+    assert json.loads(fences.read_text()) == {"node": "n9", "incarnation": "dead"}
 
 
 def test_without_its_key_what_waits_begins_from_nothing(tmp_path, connect):

@@ -14,6 +14,7 @@ from embedding.server.words.shifts import ContextShifts, added_up
 from embedding.worker.usage import contextshift
 from embedding.worker.usage.contextshift import CONTEXTS_PER_WORD, LEAST_PAIRS, context_shift
 from embedding.worker.usage.paircounts import PairCounts
+from server.saving import saved
 
 WORDS, DIM = 60, 12
 IDS = np.arange(WORDS) * 3 + 5
@@ -155,7 +156,7 @@ def test_a_window_that_was_cut_is_forgotten_and_a_restart_forgets_nothing():
     early, late = (ContextShift(w, *_shift([5], [1.0], [[7]], [[0, 1, 1]])) for w in (1, 2))
     held.learnt(Push("n", 1, 0, shifts=(early, late)), {0})
     again = ContextShifts(wanted=True)
-    again.restore(held.facts(), held.content())
+    again.load(saved(held), 0.0)
     for one in (held, again):
         one.free(1)
         assert one.held({1}) is None
