@@ -226,8 +226,7 @@ class ConsistencyMachine(Part):
         del words
         return Saved({"clocks": {one.name: one.clock for one in self.board.members.values()}})
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         for node, clock in content.facts["clocks"].items():
             self.board.members[node] = ClockEntry(node, clock=clock)
 

@@ -88,8 +88,8 @@ class Part:
         del words
         return Saved({})
 
-    def load(self, content: Content, now: float) -> None:
-        """Go on from a checkpoint, in a part that is new; `now`: monotonic seconds."""
+    def load(self, content: Content) -> None:
+        """Go on from a checkpoint, in a part that is new."""
 
     def describe(self, at: Moment) -> Mapping[str, Any]:
         """Its fields of the status, JSON-safe; an object is joined with that of other parts."""

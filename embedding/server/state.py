@@ -87,8 +87,7 @@ class NodeReports(Part):
         }
         return Saved(facts)
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         self.digest = self.digest or content.facts["config_digest"]
         self.last.update(content.facts["reports"])
         self.departed.update(content.facts["departed"])

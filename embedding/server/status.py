@@ -37,7 +37,7 @@ def build_status(
         }
         for part in (*state.parts.values(), groups):
             for name, field in part.describe(at).items():
-                status[name] = {**status.get(name, {}), **field} if _is_object(field) else field
+                status[name] = status.get(name, {}) | field if isinstance(field, dict) else field
         shards, others = status["shards"], status["groups"]
         nodes = node_status(state, {each["group"] for each in others}, at.now)
         status["bytes"] |= {
@@ -54,10 +54,6 @@ def build_status(
             "waits": dict(waits),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
-
-
-def _is_object(field: object) -> bool:
-    return isinstance(field, Mapping)
 
 
 def node_status(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:

@@ -189,8 +189,7 @@ class Meters(Part):
         }
         return Saved(facts)
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         for name in KEPT:
             setattr(self, name, content.facts["totals"].get(name, 0))
         for name, (documents, tokens, late) in content.facts["sources"].items():

@@ -45,8 +45,8 @@ class Figure:
     kind    gauge, counter, info or histogram
     name    behind `yeoron_`, without `_total` and `_info`
     labels  their names, with spaces between
-    values  finds its samples, None where there is nothing of it; of an info and a histogram it
-            makes the whole family
+    values  finds its samples, None where there is nothing of it; of an info its labels, of a
+            histogram its buckets and the sum
     """
 
     kind: str
@@ -57,10 +57,18 @@ class Figure:
 
     def family(self, shown: Shown) -> Metric | None:
         """As it is now; None where there is nothing of it."""
-        found = self.values(shown)
-        if found is None or isinstance(found, Metric):
-            return found
-        family = _KINDS[self.kind](f"yeoron_{self.name}", self.text, labels=self.labels.split())
+        name, found = f"yeoron_{self.name}", self.values(shown)
+        if found is None:
+            return None
+        if self.kind == "info":
+            return InfoMetricFamily(name, self.text, found)
+        if self.kind == "histogram":
+            histogram = HistogramMetricFamily(name, self.text)
+            histogram.add_metric([], *found)
+            return histogram
+        family: GaugeMetricFamily | CounterMetricFamily = _KINDS[self.kind](
+            name, self.text, labels=self.labels.split()
+        )
         for of, figure in found:
             if is_number(figure):
                 names = of if isinstance(of, tuple) else (of,)
@@ -228,31 +236,22 @@ _TEXT: Mapping[str, tuple[str, str, str]] = {
 """Name → kind, key of `text` in a node's report, help."""
 
 
-def _server(shown: Shown) -> Metric:
-    about = {"version": __version__, "device": shown["device"], "dim": str(shown["dim"])}
-    return InfoMetricFamily("yeoron_server", _SERVER, about)
+def _server(shown: Shown) -> dict[str, str]:
+    return {"version": __version__, "device": shown["device"], "dim": str(shown["dim"])}
 
 
-def _policy(shown: Shown) -> Metric:
-    about = {
-        "policy": shown["policy"],
-        "running": shown["sync"]["running"],
-        "staleness": str(shown["staleness"]),
-    }
-    return InfoMetricFamily("yeoron_policy", _POLICY, about)
+def _policy(shown: Shown) -> dict[str, str]:
+    of = {"running": shown["sync"]["running"], "staleness": str(shown["staleness"])}
+    return {"policy": shown["policy"], **of}
 
 
-def _staleness(shown: Shown) -> Metric:
+def _staleness(shown: Shown) -> tuple[list[tuple[str, int]], int]:
     seen = dict(shown["meters"]["staleness"])
     buckets = [(f"{le}.0", sum(n for s, n in seen.items() if s <= le)) for le in _BUCKETS]
     buckets.append(("+Inf", sum(seen.values())))
-    family = HistogramMetricFamily("yeoron_push_staleness", _STALENESS)
-    family.add_metric([], buckets, sum(s * n for s, n in seen.items()))
-    return family
+    return buckets, sum(s * n for s, n in seen.items())
 
 
-_SERVER, _POLICY = "Version, device and columns of a row", "The consistency policy"
-_STALENESS = "Other pushes applied between a node's pull and its push"
 _LAG = "Lag from publication, by quantile of a sample"
 
 
@@ -303,8 +302,14 @@ def _depth(queue: Any) -> Any:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure("info", "server", _SERVER, "device dim version", _server),
-    Figure("info", "policy", _POLICY, "policy running staleness", _policy),
+    Figure(
+        "info",
+        "server",
+        "Version, device and columns of a row",
+        "device dim version",
+        _server,
+    ),
+    Figure("info", "policy", "The consistency policy", "policy running staleness", _policy),
     *plain(COUNTER, _TOTALS, "meters"),
     Figure(
         COUNTER,
@@ -329,7 +334,13 @@ FIGURES: tuple[Figure, ...] = (
         "quantile",
         lambda shown: [("0.5", shown["lag"]["p50_s"]), ("0.95", shown["lag"]["p95_s"])],
     ),
-    Figure("histogram", "push_staleness", _STALENESS, "", _staleness),
+    Figure(
+        "histogram",
+        "push_staleness",
+        "Other pushes applied between a node's pull and its push",
+        "",
+        _staleness,
+    ),
     *by("node", GAUGE, _NODE_GAUGES, lambda shown: shown["nodes"]),
     *by("node", COUNTER, _NODE_COUNTERS, lambda shown: shown["nodes"]),
     *by("source", COUNTER, _SOURCE_COUNTERS, lambda shown: shown["sources"]),

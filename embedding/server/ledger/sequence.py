@@ -196,8 +196,7 @@ class Ledger(Part):
         }
         return Saved(facts)
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         tokens, offsets = content.facts["node_tokens"], content.facts["offsets"]
         for node, sequence in content.facts["applied"].items():
             self.restore(node, sequence, tokens[node], offsets[node])

@@ -153,12 +153,12 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
             f"started with {state.reports.digest[:12]}; use that or an empty folder."
         )
     state.tables.seed = content.facts["seed"]
-    now = time.monotonic()
     for part in (*state.parts.values(), *parts):
-        part.load(content, now)
+        part.load(content)
     accounts = state.accounts
     awaited = {*accounts.tracker.nodes, *accounts.readers.nodes}
-    accounts.tracker.expect(awaited, until=now + state.machine.config.liveness_timeout_s)
+    until = time.monotonic() + state.machine.config.liveness_timeout_s
+    accounts.tracker.expect(awaited, until=until)
 
 
 _BEFORE: Mapping[str, Any] = {"departed": [], "readers": {}, "amendable": {}, "timezone": "UTC"}

@@ -146,9 +146,8 @@ class LocalRows(RowStore):
         del words
         return Saved({"shards": 1})
 
-    def load(self, content: Content, now: float) -> None:
+    def load(self, content: Content) -> None:
         """See Part; the vocabulary is there already."""
-        del now
         words = content.tables["words"]
         slots = self._vocabulary.slots(words["id"].to_numpy(), "checkpoint")
         self.tables.ensure(self._vocabulary.rows)

@@ -302,9 +302,8 @@ class Accounts(Part):
         }
         return Saved(facts)
 
-    def load(self, content: Content, now: float) -> None:
+    def load(self, content: Content) -> None:
         """See Part; the counts of windows are there already."""
-        del now
         facts, held = content.facts, set(self.windows.windows())
         self.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
         self.note(Phrase(word, tuple(parts), *rest) for word, parts, *rest in facts["phrases"])

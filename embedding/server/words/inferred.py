@@ -245,9 +245,8 @@ class InferredVectors(Part):
         other._steps = self._drawn()
         return other
 
-    def load(self, content: Content, now: float) -> None:
+    def load(self, content: Content) -> None:
         """See Part; the vocabulary is there already."""
-        del now
         self._room()
         arrays = content.arrays
         self._grown[self._vocabulary.slots(arrays["rare.grown"], "checkpoint")] = True

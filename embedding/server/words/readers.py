@@ -228,8 +228,7 @@ class WindowReaders(Part):
         }
         return Saved({"readers": readers})
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         facts = content.facts["readers"]
         for window, readers in facts.get("windows", {}).items():
             self._windows[int(window)] = {

@@ -80,8 +80,7 @@ class ContextShifts(Part):
         }
         return Saved({"shifts": [list(owner) for owner in self._held]}, lambda: arrays)
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         for number, fact in enumerate(content.facts["shifts"] if self.wanted else ()):
             window, node, incarnation = fact
             columns = (np.array(content.arrays[f"shift.{number}.{name}"]) for name in _COLUMNS)

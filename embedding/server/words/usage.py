@@ -296,9 +296,8 @@ class UsageSums(Part):
         }
         return Saved({"usage": facts}, lambda: arrays)
 
-    def load(self, content: Content, now: float) -> None:
+    def load(self, content: Content) -> None:
         """See Part; sums of another dimension are passed over."""
-        del now
         for number, fact in enumerate(content.facts["usage"] if self.wanted else ()):
             window, node, incarnation, portion, parts = fact
             columns = (np.array(content.arrays[f"usage.{number}.{name}"]) for name in _COLUMNS)

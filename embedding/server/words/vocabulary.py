@@ -430,8 +430,7 @@ class Vocabulary(Part):
         }
         return Saved(facts, tables)
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         facts, table, waiting = content.facts, content.tables["words"], content.tables["candidates"]
         keys, stored = waiting["digest"].to_pylist(), waiting["stored"].to_pylist()
         self.restore(

@@ -8,6 +8,7 @@ watermark). A source is live while it has something pending or had news a short 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,8 +85,9 @@ class WindowTracker(Part):
         }
         return Saved(facts)
 
-    def load(self, content: Content, now: float) -> None:
+    def load(self, content: Content) -> None:
         """See Part: nodes are as far as they were once."""
+        now = time.monotonic()
         for name, published in content.facts["published"].items():
             if published is not None:
                 self.progress(name, published, now=now)

@@ -152,9 +152,10 @@ class LedGroups(Followers):
         del words
         return Saved({"groups": sorted(self.present())})
 
-    def load(self, content: Content, now: float) -> None:
+    def load(self, content: Content) -> None:
         """Groups that were there when the checkpoint was taken: what they have told nobody yet is
         waited for as if they had just been heard of."""
+        now = time.monotonic()
         for name in content.facts.get("groups", ()):
             self.groups[name] = Led(now)
             self._state.reports.servers.add(name)

@@ -243,8 +243,7 @@ class ShardedRows(RowStore):
         facts = {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
         return Saved(facts)
 
-    def load(self, content: Content, now: float) -> None:
-        del now
+    def load(self, content: Content) -> None:
         self.log.restore(content.facts["log"])
 
     def erase(self, erasure: Erasure) -> None:

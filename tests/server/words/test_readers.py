@@ -254,8 +254,8 @@ class Disturbed(RuleBasedStateMachine):
     def the_server_is_killed(self) -> None:
         readers, usage, applied, read_by = self.saved
         self.readers, self.usage = WindowReaders(), UsageSums(DIM, wanted=True, limit=10**6)
-        self.readers.load(readers, 0.0)
-        self.usage.load(usage, 0.0)
+        self.readers.load(readers)
+        self.usage.load(usage)
         self.applied, self.read_by = Counter(applied), dict(read_by)
         for node, life in self.life.items():
             self.readers.greet(node, life)

@@ -237,10 +237,10 @@ def test_sums_of_another_dimension_are_passed_over():
     server.push(use(0, [0, 1], 1.5))
     kept = saved(server.usage)
     other = UsageSums(DIM + 1, wanted=True, limit=9)
-    other.load(kept, 0.0)
+    other.load(kept)
     assert not saved(other).facts["usage"]
     other = UsageSums(DIM, wanted=True, limit=9)
-    other.load(kept, 0.0)
+    other.load(kept)
     assert len(other) == 2
 
 

@@ -156,7 +156,7 @@ def test_a_window_that_was_cut_is_forgotten_and_a_restart_forgets_nothing():
     early, late = (ContextShift(w, *_shift([5], [1.0], [[7]], [[0, 1, 1]])) for w in (1, 2))
     held.learnt(Push("n", 1, 0, shifts=(early, late)), {0})
     again = ContextShifts(wanted=True)
-    again.load(saved(held), 0.0)
+    again.load(saved(held))
     for one in (held, again):
         one.free(1)
         assert one.held({1}) is None
