@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,11 +17,6 @@ import pyarrow as pa
 from embedding.kernel.records import IntArray
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.config import ServerConfig, SyncConfig
-
-if TYPE_CHECKING:
-    from embedding.server.rowstore.interface import RowStore
-    from embedding.server.words.digests import WordsCopy
-    from embedding.server.words.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -83,8 +78,11 @@ class Part:
         del state, who
         return {}
 
-    def save(self, words: WordsCopy) -> Saved:
-        """What it keeps in a checkpoint; quick: what takes time belongs into `Saved.files`."""
+    def save(self, words: Any) -> Saved:
+        """What it keeps in a checkpoint; quick: what takes time belongs into `Saved.files`.
+
+        words  the `WordsCopy` of the vocabulary now
+        """
         del words
         return Saved({})
 
@@ -106,9 +104,8 @@ class ServerPart(Protocol):
     figures: Sequence[Any]
     """Its families of Prometheus (`figures/families.py`)."""
 
-    def __call__(
-        self, config: ServerConfig, rows: RowStore, vocabulary: Vocabulary, sync: SyncConfig
-    ) -> Part: ...
+    def __call__(self, config: ServerConfig, rows: Any, vocabulary: Any, sync: SyncConfig) -> Part:
+        """One of it; rows  the `RowStore`; vocabulary  the `Vocabulary`."""
 
 
 SERVER_PARTS: Registry[ServerPart, NoTraits] = Registry(
