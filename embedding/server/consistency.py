@@ -227,6 +227,7 @@ class ConsistencyMachine(Part):
         return Saved({"clocks": {one.name: one.clock for one in self.board.members.values()}})
 
     def load(self, content: Content) -> None:
+        """See Part."""
         for node, clock in content.facts["clocks"].items():
             self.board.members[node] = ClockEntry(node, clock=clock)
 

@@ -88,6 +88,7 @@ class NodeReports(Part):
         return Saved(facts)
 
     def load(self, content: Content) -> None:
+        """See Part."""
         self.digest = self.digest or content.facts["config_digest"]
         self.last.update(content.facts["reports"])
         self.departed.update(content.facts["departed"])

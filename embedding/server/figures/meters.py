@@ -119,12 +119,12 @@ class Reservoir:
         return float(np.quantile(self._values, q)) if self._values else None
 
 
-SHOWN = (
+SHOWN_TOTALS = (
     *("tokens", "replayed_tokens", "documents", "pushes", "duplicates", "refused"),
     *("dropped_rows", "dropped_counts"),
 )
 """Totals that the status has."""
-KEPT = (*SHOWN, "dropped_pushes", "dropped_tokens", "loss_sum", "pairs")
+SAVED_TOTALS = (*SHOWN_TOTALS, "dropped_pushes", "dropped_tokens", "loss_sum", "pairs")
 """Totals that a checkpoint has."""
 
 
@@ -141,7 +141,7 @@ class SourceMeter:
 
 @dataclass
 class Meters(Part):
-    """Everything counted since the server started; what `KEPT` names, since its first start."""
+    """Everything counted since the server started; `SAVED_TOTALS` since its first start."""
 
     pushes: int = 0
     duplicates: int = 0
@@ -184,13 +184,14 @@ class Meters(Part):
     def save(self, words: Any) -> Saved:
         del words
         facts = {
-            "totals": {name: getattr(self, name) for name in KEPT},
+            "totals": {name: getattr(self, name) for name in SAVED_TOTALS},
             "sources": {name: [m.documents, m.tokens, m.late] for name, m in self.sources.items()},
         }
         return Saved(facts)
 
     def load(self, content: Content) -> None:
-        for name in KEPT:
+        """See Part."""
+        for name in SAVED_TOTALS:
             setattr(self, name, content.facts["totals"].get(name, 0))
         for name, (documents, tokens, late) in content.facts["sources"].items():
             meter = self.source(name)
@@ -203,7 +204,7 @@ class Meters(Part):
         now = at.now
         return {
             "uptime_s": now - self.started,
-            **{name: getattr(self, name) for name in SHOWN},
+            **{name: getattr(self, name) for name in SHOWN_TOTALS},
             "loss": self.loss_sum / self.pairs if self.pairs else None,
             "words_per_second": self.words.value(now),
             "bytes": {

@@ -27,9 +27,9 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import crawl_figures, is_number
 from embedding.server.parts import SERVER_PARTS
 
-Shown = Mapping[str, Any]
+Scrape = Mapping[str, Any]
 """The status of a server, and its `Meters` by name under `meters`."""
-Values = Iterable[tuple[object, Any]]
+SampleValues = Iterable[tuple[object, Any]]
 """The value of the label, of several a tuple, and a figure; what is no number is left out."""
 GAUGE, COUNTER = "gauge", "counter"
 _KINDS = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily}
@@ -53,9 +53,9 @@ class Figure:
     name: str
     text: str
     labels: str
-    values: Callable[[Shown], Any]
+    values: Callable[[Scrape], Any]
 
-    def family(self, shown: Shown) -> Metric | None:
+    def family(self, shown: Scrape) -> Metric | None:
         """As it is now; None where there is nothing of it."""
         name, found = f"yeoron_{self.name}", self.values(shown)
         if found is None:
@@ -79,7 +79,7 @@ class Figure:
 def plain(kind: str, figures: _Named, at: str = "") -> tuple[Figure, ...]:
     """Without labels; of a figure that is None there is none. `at`: keys of what has them."""
 
-    def found(figure: str | Callable[[Any], Any], shown: Shown) -> Values | None:
+    def found(figure: str | Callable[[Any], Any], shown: Scrape) -> SampleValues | None:
         thing = _at(shown, at)
         value = None if thing is None else _read(thing, figure)
         return None if value is None else [((), value)]
@@ -94,11 +94,11 @@ def by(
     label: str,
     kind: str,
     figures: _Named,
-    things: Callable[[Shown], Mapping[Any, Any] | None],
+    things: Callable[[Scrape], Mapping[Any, Any] | None],
 ) -> tuple[Figure, ...]:
     """With a sample for each thing, by the value of the label; names begin with it."""
 
-    def found(figure: str | Callable[[Any], Any], shown: Shown) -> Values | None:
+    def found(figure: str | Callable[[Any], Any], shown: Scrape) -> SampleValues | None:
         held = things(shown)
         return None if held is None else [(of, _read(one, figure)) for of, one in held.items()]
 
@@ -236,16 +236,16 @@ _TEXT: Mapping[str, tuple[str, str, str]] = {
 """Name → kind, key of `text` in a node's report, help."""
 
 
-def _server(shown: Shown) -> dict[str, str]:
+def _server(shown: Scrape) -> dict[str, str]:
     return {"version": __version__, "device": shown["device"], "dim": str(shown["dim"])}
 
 
-def _policy(shown: Shown) -> dict[str, str]:
+def _policy(shown: Scrape) -> dict[str, str]:
     of = {"running": shown["sync"]["running"], "staleness": str(shown["staleness"])}
     return {"policy": shown["policy"], **of}
 
 
-def _staleness(shown: Shown) -> tuple[list[tuple[str, int]], int]:
+def _staleness(shown: Scrape) -> tuple[list[tuple[str, int]], int]:
     seen = dict(shown["meters"]["staleness"])
     buckets = [(f"{le}.0", sum(n for s, n in seen.items() if s <= le)) for le in _BUCKETS]
     buckets.append(("+Inf", sum(seen.values())))
@@ -255,29 +255,29 @@ def _staleness(shown: Shown) -> tuple[list[tuple[str, int]], int]:
 _LAG = "Lag from publication, by quantile of a sample"
 
 
-def _lacking(shown: Shown) -> Values:
+def _lacking(shown: Scrape) -> SampleValues:
     """Of the last snapshot of each window that lacks something."""
     windows = {ref["id"].rpartition("-")[0]: len(ref["lacks"]) for ref in shown["snapshots"]}
     return ((label, n) for label, n in windows.items() if n)
 
 
-def _source_lags(shown: Shown) -> Values:
+def _source_lags(shown: Scrape) -> SampleValues:
     for name, one in shown["sources"].items():
         yield (name, "0.5"), one["lag_p50_s"]
         yield (name, "0.95"), one["lag_p95_s"]
 
 
-def _faults(shown: Shown) -> Values:
+def _faults(shown: Scrape) -> SampleValues:
     for each in crawl_figures(shown["nodes"]):
         yield from (((each.source, why), n) for why, n in sorted(each.faults.items()))
 
 
-def _alarms(shown: Shown) -> Values:
+def _alarms(shown: Scrape) -> SampleValues:
     for each in crawl_figures(shown["nodes"]):
         yield from (((each.source, event), n) for event, n in sorted(each.alarms.items()))
 
 
-def _texts(shown: Shown) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _texts(shown: Scrape) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What the report of each node tells of its text preparation."""
     for node, status in shown["nodes"].items():
         text = status["report"].get("text")
@@ -285,14 +285,14 @@ def _texts(shown: Shown) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield node, text
 
 
-def _masked(shown: Shown) -> Values:
+def _masked(shown: Scrape) -> SampleValues:
     for node, text in _texts(shown):
         kinds = text.get("masked")
         if isinstance(kinds, Mapping):
             yield from (((node, kind), n) for kind, n in sorted(kinds.items()))
 
 
-def _text(key: str) -> Callable[[Shown], Values]:
+def _text(key: str) -> Callable[[Scrape], SampleValues]:
     return lambda shown: ((node, text.get(key)) for node, text in _texts(shown))
 
 
@@ -301,7 +301,7 @@ def _depth(queue: Any) -> Any:
     return queue.get("depth") if isinstance(queue, dict) else queue
 
 
-FIGURES: tuple[Figure, ...] = (
+METRIC_FAMILIES: tuple[Figure, ...] = (
     Figure(
         "info",
         "server",
@@ -411,7 +411,7 @@ def all_figures(more: Iterable[Sequence[Figure]] = ()) -> list[Figure]:
     """The whole table; `more`: what shards and server groups add to it."""
     parts = (SERVER_PARTS.get(name).figures for name in SERVER_PARTS)
     return [
-        *FIGURES,
+        *METRIC_FAMILIES,
         *(figure for figures in more for figure in figures),
         *_SENT,
         *(figure for figures in parts for figure in figures),
@@ -421,7 +421,7 @@ def all_figures(more: Iterable[Sequence[Figure]] = ()) -> list[Figure]:
 class _StatusCollector(Collector):
     """One scrape."""
 
-    def __init__(self, shown: Shown, figures: Sequence[Figure]) -> None:
+    def __init__(self, shown: Scrape, figures: Sequence[Figure]) -> None:
         self._shown = shown
         self._figures = figures
 

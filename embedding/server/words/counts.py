@@ -180,6 +180,7 @@ class WindowCounts(Part):
         return Saved(facts, lambda: {name: one.table(words) for name, one in copies.items()})
 
     def load(self, content: Content) -> None:
+        """See Part."""
         for name, held in (("tokens", self.tokens), ("documents", self.documents)):
             for start, by_source in content.facts[f"window_{name}"].items():
                 held[int(start)] = dict(by_source)

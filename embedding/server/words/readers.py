@@ -229,6 +229,7 @@ class WindowReaders(Part):
         return Saved({"readers": readers})
 
     def load(self, content: Content) -> None:
+        """See Part."""
         facts = content.facts["readers"]
         for window, readers in facts.get("windows", {}).items():
             self._windows[int(window)] = {

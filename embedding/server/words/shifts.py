@@ -81,6 +81,7 @@ class ContextShifts(Part):
         return Saved({"shifts": [list(owner) for owner in self._held]}, lambda: arrays)
 
     def load(self, content: Content) -> None:
+        """See Part."""
         for number, fact in enumerate(content.facts["shifts"] if self.wanted else ()):
             window, node, incarnation = fact
             columns = (np.array(content.arrays[f"shift.{number}.{name}"]) for name in _COLUMNS)

@@ -431,6 +431,7 @@ class Vocabulary(Part):
         return Saved(facts, tables)
 
     def load(self, content: Content) -> None:
+        """See Part."""
         facts, table, waiting = content.facts, content.tables["words"], content.tables["candidates"]
         keys, stored = waiting["digest"].to_pylist(), waiting["stored"].to_pylist()
         self.restore(

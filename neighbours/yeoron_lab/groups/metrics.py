@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embedding.server.figures.metrics import COUNTER, GAUGE, Shown, by, plain
+from embedding.server.figures.metrics import COUNTER, GAUGE, Scrape, by, plain
 
 _GROUP_GAUGES: dict[str, tuple[Any, str]] = {
     "up": (lambda group: int(group["state"] == "up"), "Whether the group is heard of"),
@@ -30,7 +30,7 @@ _FOLLOWING: dict[str, tuple[Any, str]] = {
 }
 
 
-def _groups(shown: Shown) -> dict[str, Any] | None:
+def _groups(shown: Scrape) -> dict[str, Any] | None:
     return {each["group"]: each for each in shown["groups"]} or None
 
 

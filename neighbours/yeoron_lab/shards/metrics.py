@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embedding.server.figures.metrics import COUNTER, GAUGE, Shown, by
+from embedding.server.figures.metrics import COUNTER, GAUGE, Scrape, by
 
 _SHARD_GAUGES: dict[str, tuple[Any, str]] = {
     "up": (lambda shard: int(shard["state"] == "up"), "Whether the shard is used"),
@@ -29,7 +29,7 @@ _SHARD_COUNTERS: dict[str, tuple[Any, str]] = {
 }
 
 
-def _shards(shown: Shown) -> dict[int, Any] | None:
+def _shards(shown: Scrape) -> dict[int, Any] | None:
     return {each["shard"]: each for each in shown["shards"]} or None
 
 
