@@ -188,6 +188,11 @@ class Disturbed(RuleBasedStateMachine):
         lost = {text for text in wait.lost if self.holder[text[1]] == node}
         if node not in wait.readers and not lost:
             return
+        durable = self.saved[3]
+        if any(text in lost and d not in durable for d, text in self.read_by.items()):
+            # Whoever takes a source over waits until what the dead had pushed is in a checkpoint
+            # (worker/crawling/leasing.py).
+            self._checkpoint()
         # It reads again what dead processes had read of the sources that it holds now.
         for document, (life, source) in self.read_by.items():
             if (life, source) in lost:
