@@ -43,13 +43,12 @@ import numpy as np
 import psutil
 
 from benchmarks.kept import RESULTS
-from embedding.exchange.codec import encode_push
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.wire import Message
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
@@ -127,7 +126,7 @@ class Rig:
                 unconfirmed=lambda _: [],
                 held=lambda: (self.sequence + 1, self.sequence),
                 rows=OwnRows(line, sending(line)),
-                messages=lambda push: [encode_push(push)],
+                messages=lambda push: [to_message(push)],
             )
             for location in locations
         ]
@@ -162,11 +161,11 @@ class Rig:
         for stream, own in zip(self.streams, ids, strict=True):
             part = values[: len(own)]
             deltas = (RowDelta(Table.IN, own, part), RowDelta(Table.OUT, own, part))
-            stream.peer.request(encode_push(Push("bench", self.sequence, 0, deltas)))
+            stream.peer.request(to_message(Push("bench", self.sequence, 0, deltas)))
         at = [self.log.number, self.log.append(Change((("bench", self.sequence),), 1.0))]
         for stream, own in zip(self.streams, ids, strict=True):
-            header = {"op": "pull", "at": at, "rows": "float16"}
-            answer = stream.peer.request(Message(header, {"vectors": own, "contexts": own}))
+            wanted = PullRequest({Table.IN: own, Table.OUT: own}, 0, half=True)
+            answer = stream.peer.request(to_message(wanted, at=at))
             if answer.header["status"] != "ok":
                 raise TimeoutError("a shard did not apply a push within a second")
 

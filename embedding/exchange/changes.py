@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import IntArray, Table
 from embedding.kernel.registry import NoTraits, Registry
 
 if TYPE_CHECKING:
     from embedding.exchange.config import ExchangeConfig
-    from embedding.exchange.protocol import Push
+    from embedding.exchange.protocol import PulledRows, Push
     from embedding.exchange.wire import Message
 
 
@@ -46,7 +46,9 @@ class KeptRows(Protocol):
     def asking(self, message: Message, asked: Mapping[Table, IntArray]) -> Message:
         """A pull of these rows, with what the node has of them; without any the pull as it is."""
 
-    def came(self, answer: Message, asked: Mapping[Table, IntArray]) -> dict[Table, Any]:
+    def came(
+        self, answer: Message, pulled: PulledRows, asked: Mapping[Table, IntArray]
+    ) -> dict[Table, Any]:
         """Rows [n, dim] in the order in which they were asked for; RefusedError: malformed."""
 
     def learnt(self, push: Push) -> None:
@@ -76,14 +78,9 @@ class Answering(Protocol):
         incarnation  of the server, and the last push of the node that is in the rows
         """
 
-    def message(
-        self,
-        header: Mapping[str, Any],
-        rows: Mapping[Table, FloatArray | HalfArray],
-        sequence: int,
-    ) -> Message | None:
-        """The answer, from rows [n, dim] by table and the node's last push in them; None: whole
-        rows are to be sent, from which the node begins again."""
+    def message(self, rows: PulledRows) -> Message | None:
+        """The answer, from all rows that were asked for; None: these are to be sent, and the node
+        begins again from them."""
 
 
 class KeptByNode(Protocol):

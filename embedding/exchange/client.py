@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from embedding.exchange.codec import encode_push
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import (
@@ -64,7 +64,7 @@ class ParameterClient(Session[Push, RowPath]):
             stop=stop,
             incarnation=incarnation,
             path=lambda session: path(session, self.feedback),
-            encode=lambda push: [encode_push(push)],
+            encode=lambda push: [to_message(push)],
         )
         self.greeted.append(self._greeted)
         self.rows = self.path.view

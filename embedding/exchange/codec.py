@@ -1,504 +1,554 @@
-"""The records of `protocol.py` as messages, and back. Decoding refuses what is malformed.
+"""Records as messages, and back: one codec for every kind.
 
-Only form is checked here (kinds, lengths, signs, order); what depends on the server's state
-(known ids, the clock, the sequence) is checked by the server.
+A field says what it may be (`kernel/fields.py`). What is no array goes into the header, a row a
+record; the last cell of a row has the lengths of its arrays by the names of their dimensions, and
+the types of those that may be of several. All arrays of one type, of all records of a field, lie
+behind each other in one part: `usage.f4`; those of a table in one of that table: `in.f2`.
+
+`from_message` checks form: names, types, lengths, bounds of single numbers. `check` looks at what
+arrays hold, once, where it is about to be used. What depends on the server's state (ids that were
+given, the clock, the sequence) is checked by the server.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pyarrow as pa
 
-from embedding.exchange.headers import (
-    COUNT,
-    FINITE,
-    FINITES,
-    INTEGER,
-    POSITIVE_COUNT,
-    STRING,
-    Accepted,
-    positive,
-    rows,
-    string,
-    whole,
-)
-from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.payload import (
-    BlockCounts,
-    ContextShift,
-    ContextSums,
-    CountGroup,
-    HandIn,
-    Inherited,
-    PackedDelta,
-    RowDelta,
-    WordContexts,
-)
-from embedding.exchange.protocol import (
-    NAMES,
-    Ack,
-    PullRequest,
-    Push,
-    VocabularyDelta,
-)
-from embedding.exchange.wire import Array, Message, text_array
+from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.wire import DTYPES, Array, Message, kind_of, text_array
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import IntArray, Phrase, ScorePairs, SourceProgress, Table
+from embedding.kernel.fields import (
+    Column,
+    Entries,
+    NotSent,
+    RealNumber,
+    String,
+    WholeNumber,
+    WordColumn,
+)
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
-_MOST_OFFSET = 1024 * 1024
-"""Characters of the place of a reader: a crawler names the documents that it is waiting for."""
-
-_MOST_GROUPS = 100_000
-"""Sources, or sources in a window, that one message may tell of."""
-_SCORED = ("centres", "contexts", "negatives", "windows")
-"""Columns of the pairs to score, as in `ScorePairs`."""
-
-
-def encode_push(push: Push) -> Message:
-    """A push as a message; rows are not copied."""
-    arrays: dict[str, Array] = {}
-    for delta in push.deltas:
-        arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
-        arrays[f"{delta.table}.values"] = delta.values
-    for packed in push.packed:
-        arrays[f"{packed.table}.packed"] = packed.data
-    if push.rare is not None:
-        arrays |= word_context_arrays(push.rare)
-    arrays |= usage_arrays(push.usage) | shift_arrays(push.shifts)
-    counts = push.counts
-    arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
-    occurrences, documents, authors, voices = counts.columns
-    arrays["counts"] = np.asarray(occurrences, dtype=np.int64)
-    # Mostly 0: a word is in as many documents as it has occurrences, each by another author.
-    columns = [occurrences - documents, documents - voices, voices - authors]
-    arrays["repeats"] = np.stack(columns, axis=1).astype(np.int64)
-    texts = {"words": text_array(counts.words)}
-    header = {
-        "op": "push",
-        "node": push.node,
-        "sequence": push.sequence,
-        "clock": push.clock,
-        "tokens": push.tokens,
-        "replayed": push.replayed,
-        "loss_sum": push.loss_sum,
-        "pairs": push.pairs,
-        "tokenizer_digest": push.tokenizer_digest,
-        "place": push.offset,
-        "entries": push.entries,
-        "keeps": push.keeps,
-        "busy_s": push.busy_s,
-        "packed": packed_header(push.packed),
-        "groups": [[group.source, group.window, group.stop] for group in counts.groups],
-        "progress": [
-            [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
-            for p in push.progress
-        ],
-        **({"usage": usage_header(push.usage)} if push.usage else {}),
-        **({"shifts": shift_header(push.shifts)} if push.shifts else {}),
-        **({"hand_ins": hand_in_header(push.hand_ins)} if push.hand_ins else {}),
-        **({"life": push.life} if push.life else {}),
-        **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
-    }
-    return Message(header, arrays, texts)
+R = TypeVar("R")
+MAX_SQUARED_NORM = 1e12
+"""Squared norm of an array above which training has diverged; NaN and inf exceed it too."""
+_BESIDE = 256
+"""Characters from which a string travels beside the header, whose size is limited."""
 
 
-def decode_push(message: Message) -> Push:
-    """Read a push; RefusedError says what is wrong with it."""
-    header = message.header
-    deltas = tuple(
-        RowDelta(
-            table,
-            message.array(f"{table}.ids", "i8", 1),
-            message.array(f"{table}.values", "f4 f2", 2),
-        )
-        for table in Table
-        if f"{table}.ids" in message.arrays or f"{table}.values" in message.arrays
-    )
-    loss_sum, busy_s = header.get("loss_sum", 0.0), header.get("busy_s", 0.0)
-    if type(loss_sum) not in (int, float) or not math.isfinite(loss_sum):
-        raise RefusedError("push: `loss_sum` must be a finite number.")
-    if not FINITE.fits(busy_s) or busy_s < 0:
-        raise RefusedError("push: `busy_s` must be a number of seconds.")
-    counts = _counts(message)
-    return Push(
-        node=string(header, "node"),
-        sequence=whole(header, "sequence", least=1),
-        clock=whole(header, "clock"),
-        deltas=deltas,
-        counts=counts,
-        progress=_progress(header.get("progress", [])),
-        tokens=whole(header, "tokens"),
-        replayed=whole(header, "replayed") if "replayed" in header else 0,
-        loss_sum=float(loss_sum),
-        pairs=whole(header, "pairs"),
-        tokenizer_digest=string(header, "tokenizer_digest"),
-        offset=string(header, "place", _MOST_OFFSET),
-        packed=decode_packed(message),
-        entries=whole(header, "entries"),
-        keeps=header.get("keeps") is True,
-        busy_s=float(busy_s),
-        rare=word_contexts_of(message),
-        usage=usage_of(message),
-        shifts=shifts_of(message),
-        hand_ins=hand_ins_of(header.get("hand_ins", [])),
-        life=string(header, "life") if "life" in header else "",
-        phrases=phrases_of(header.get("phrases", [])),
-    )
+def to_message(record: Any, **header: Any) -> Message:
+    """A record as a message; arrays are not copied. `header`: what it has besides."""
+    cls = type(record)
+    if op := getattr(cls, "op", None):
+        header = {"op": op, **header}
+    writer = _Writer(str(header.get("op", header.get("status", ""))))
+    header |= _plan(cls).named(record, writer)
+    return writer.message(header)
 
 
-def packed_header(packed: Sequence[PackedDelta]) -> dict[str, list[Any]]:
-    """What a header says of packed rows; their bytes are parts beside it."""
-    return {each.table: [each.kind, each.rows, each.dim, each.entries] for each in packed}
+def from_message(cls: type[R], message: Message) -> R:
+    """The record in a message; RefusedError says what is wrong with its form."""
+    reader = _Reader(message)
+    record: R = _plan(cls).of_header(message.header, reader)
+    reader.end()
+    return record
 
 
-def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
-    """What compressors made; whether the bytes make sense is looked at when they are unpacked."""
-    named = message.header.get("packed", {})
-    if not isinstance(named, dict) or not set(named) <= {str(table) for table in Table}:
-        raise RefusedError("push: `packed` must be an object with names of tables.")
-    fields = {"kind": STRING, "rows": COUNT, "dim": COUNT, "entries": COUNT}
-    facts = rows(list(named.values()), "packed", fields, most=len(Table))
-    return tuple(
-        PackedDelta(Table(table), kind, n, dim, entries, message.array(f"{table}.packed", "u1", 1))
-        for table, (kind, n, dim, entries) in zip(named, facts, strict=True)
-    )
+def with_record(message: Message, name: str, record: Any) -> Message:
+    """The message with one more record in its header, under `name`."""
+    writer = _Writer(message.kind)
+    header = {**message.header, name: _plan(type(record)).write(record, f"{name}.", writer)}
+    more = writer.message({})
+    return Message(header, {**message.arrays, **more.arrays}, {**message.texts, **more.texts})
 
 
-def _counts(message: Message) -> BlockCounts:
-    words, ids = message.text("words"), message.array("counted", "i8", 1)
-    counts = message.array("counts", "i8", 1)
-    fields = {"source": STRING, "window": INTEGER, "stop": INTEGER}
-    named = rows(message.header.get("groups", []), "groups", fields, most=_MOST_GROUPS)
-    groups = tuple(CountGroup(*row) for row in named)
-    ends = [0, *(group.stop for group in groups)]
-    fewer = _fewer(message, counts)
-    if {len(ids), len(counts), len(fewer)} != {ends[-1]} or ends != sorted(ends):
-        raise RefusedError("push: the columns of the word counts differ in length.")
-    if int((ids < 0).sum()) != len(words) or (len(ids) and int(ids.min()) < -1):
-        raise RefusedError("push: every word that is counted has an id, or -1 and its name.")
-    if len(counts) and int(counts.min()) < 1:
-        raise RefusedError("push: a word count below 1.")
-    columns = [counts]
-    for few in fewer.T:
-        if bool(np.any(few < 0)) or bool(np.any(few > columns[-1])):
-            raise RefusedError(
-                "push: a word is in fewer than 0 documents or in more than it has occurrences, or "
-                "these are by more authors."
-            )
-        columns.append(columns[-1] - few)
-    occurrences, documents, voices, authors = columns
-    return BlockCounts(groups, ids, words, occurrences, documents, authors, voices)
-
-
-def _fewer(message: Message, counts: IntArray) -> IntArray:
-    """int64 [n, 3]: by how much documents are fewer than occurrences, voices than documents, and
-    authors than voices. Nodes of before 2026-11-27 send the first alone and know no author.
-    """
-    given = message.arrays.get("repeats")
-    if given is None or given.ndim != 1:
-        found: IntArray = message.array("repeats", "i8", 2)
-        return found if found.shape[1] == 3 else found[:0]
-    repeats: IntArray = message.array("repeats", "i8", 1)
-    if len(repeats) != len(counts):
-        return np.empty((len(repeats), 3), dtype=np.int64)
-    return np.stack([repeats, 0 * repeats, counts - repeats], axis=1)
-
-
-def _progress(found: object) -> tuple[SourceProgress, ...]:
-    fields = {
-        "source": STRING,
-        "documents": COUNT,
-        "tokens": COUNT,
-        "published": FINITE,
-        "window": INTEGER,
-        "lags": FINITES,
-    }
-    return tuple(
-        SourceProgress(source, documents, tokens, float(published), window, tuple(lags))
-        for source, documents, tokens, published, window, lags in rows(
-            found, "progress", fields, most=_MOST_GROUPS
-        )
-    )
-
-
-def encode_pull(request: PullRequest, dtype: str = "float32") -> Message:
-    """A pull as a message, its rows to be answered as `dtype`; all pairs have as many negatives."""
-    arrays: dict[str, Array] = {
-        NAMES[table]: np.asarray(ids, dtype=np.int64) for table, ids in request.rows.items()
-    }
-    score = request.score
-    header: dict[str, Any] = {"op": "pull", "clock": request.clock, "rows": dtype}
-    if score:
-        header["score"] = [[pairs.source, len(pairs.centres)] for pairs in score]
-        for name in _SCORED:
-            arrays[f"score.{name}"] = np.concatenate([getattr(pairs, name) for pairs in score])
-    return Message(header, arrays)
-
-
-def decode_pull(message: Message) -> PullRequest:
-    """Inverse of `encode_pull`."""
-    score = _score(message) if "score" in message.header else ()
-    clock = whole(message.header, "clock")
-    return PullRequest(decode_row_ids(message), clock, score)
-
-
-def _score(message: Message) -> tuple[ScorePairs, ...]:
-    """Pairs to score, source by source; a source may come more than once."""
-    fields = {"source": STRING, "pairs": POSITIVE_COUNT}
-    named = rows(message.header["score"], "score", fields, most=_MOST_GROUPS, of="pull")
-    columns = [
-        message.array(f"score.{name}", "i8", 2 if name == "negatives" else 1) for name in _SCORED
-    ]
-    ends = list(accumulate((n for _, n in named), initial=0))
-    if {len(column) for column in columns} != {ends[-1]}:
-        raise RefusedError("pull: the columns of the pairs to score differ in length.")
-    windows = columns[_SCORED.index("windows")]
-    if len(windows) and not -(2**40) < int(windows.min()) <= int(windows.max()) < 2**40:
-        raise RefusedError("pull: a window of the pairs to score is out of all time.")
-    return tuple(
-        ScorePairs(source, *(column[start : start + n] for column in columns))
-        for (source, n), start in zip(named, ends, strict=False)
-    )
-
-
-def decode_row_ids(message: Message) -> dict[Table, IntArray]:
-    """The ids that a pull names, by table; n-gram buckets only where it asks for some."""
-    return {
-        table: message.array(name, "i8", 1)
-        for table, name in NAMES.items()
-        if table is not Table.SUB or name in message.arrays
-    }
-
-
-def encode_vocabulary(delta: VocabularyDelta) -> Message:
-    """A vocabulary delta as a message; counts that are whole travel as such, in fewer bytes."""
-    counts = delta.alive_counts
-    whole_counts = counts.astype(np.int64)
-    return Message(
-        {"status": "ok", "version": delta.version},
-        {
-            "ids": delta.ids,
-            "counts": delta.counts,
-            "evicted": delta.evicted,
-            "alive": delta.alive,
-            "alive_counts": whole_counts if np.array_equal(whole_counts, counts) else counts,
-        },
-        {"words": text_array(delta.words)},
-    )
-
-
-def decode_vocabulary(message: Message) -> VocabularyDelta:
-    """Read a vocabulary delta."""
-    return VocabularyDelta(
-        version=whole(message.header, "version"),
-        words=tuple(message.text("words").to_pylist()),
-        ids=message.array("ids", "i8", 1),
-        counts=message.array("counts", "i8", 1),
-        evicted=message.array("evicted", "i8", 1),
-        alive=message.array("alive", "i8", 1),
-        alive_counts=message.array("alive_counts", "f8 i8", 1).astype(np.float64),
-    )
-
-
-def acknowledged(answer: Message) -> Ack:
-    """The answer to a push, read."""
-    header = answer.header
-    return Ack(
-        sequence=whole(header, "sequence"),
-        durable=whole(header, "durable"),
-        clock=whole(header, "clock"),
-        duplicate=bool(header.get("duplicate", False)),
-        ahead=bool(header.get("ahead", False)),
-        active=whole(header, "active"),
-        pace=Pace.from_dict(header["pace"]) if "pace" in header else EVERY_BLOCK,
-        share=positive(header.get("share", 1.0), "share"),
-    )
-
-
-_MOST_PHRASES = 100_000
-"""Phrases that one push may name."""
-_MOST_PHRASE_PARTS = 16
-_LONGEST = 1_000
-"""Characters of a phrase, and of a part of one."""
-
-
-def phrase_header(phrases: Sequence[Phrase]) -> list[list[object]]:
-    """[word, parts, since, joined, earlier] of each."""
-    return [[p.word, list(p.parts), p.since, p.joined, p.earlier] for p in phrases]
-
-
-def phrases_of(rows: object) -> tuple[Phrase, ...]:
-    """Inverse of `phrase_header`; RefusedError for what is none."""
-    if not isinstance(rows, list) or len(rows) > _MOST_PHRASES:
-        raise RefusedError(f"push: `phrases` must be a list of at most {_MOST_PHRASES:,} rows.")
-    return tuple(map(_phrase, rows))
-
-
-def _phrase(row: object) -> Phrase:
-    if not (isinstance(row, list) and len(row) == 5):
-        raise RefusedError("push: a phrase is [word, parts, since, joined, earlier].")
-    word, parts, since, joined, earlier = row
-    if not (isinstance(parts, list) and 2 <= len(parts) <= _MOST_PHRASE_PARTS):
-        raise RefusedError(f"push: a phrase has 2 to {_MOST_PHRASE_PARTS} parts.")
-    if not all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in (word, *parts)):
-        raise RefusedError(f"push: a phrase and its parts are words of 1 to {_LONGEST} characters.")
-    if not all(type(when) in (int, float) and math.isfinite(when) for when in (since, joined)):
-        raise RefusedError("push: the times of a phrase must be Unix seconds.")
-    if type(earlier) is not int or not 0 <= earlier < 2**53:
-        raise RefusedError("push: the earlier documents of a phrase must be a whole number.")
-    return Phrase(word, tuple(parts), float(since), float(joined), earlier)
-
-
-USED = ("used_ids", "used_sums", "used_documents")
-_HEAVIEST = 60_000.0
-"""Within float16."""
-_MOST_PARTS = 50_000
-"""Parts in a push; a source has UNITS parts for each of TIMES."""
-
-
-def word_context_arrays(rare: WordContexts) -> dict[str, Array]:
-    """As they travel, beside the rows of a push."""
-    return {
-        "young.words": np.stack([rare.ids, rare.mentions], axis=1).astype(np.int64),
-        "young.sizes": np.asarray(rare.sizes, dtype=np.int32),
-        "young.contexts": np.asarray(rare.contexts, dtype=np.int32),
-        "young.weights": np.clip(rare.weights, 0.0, _HEAVIEST).astype(np.float16),
-    }
-
-
-def word_contexts_of(message: Message) -> WordContexts | None:
-    """Inverse of `word_context_arrays`."""
-    if not any(name.startswith("young.") for name in message.arrays):
+def record_of(cls: type[R], message: Message, name: str) -> R | None:
+    """Inverse of `with_record`; None where the message has none."""
+    if name not in message.header:
         return None
-    words = message.array("young.words", "i8", 2)
-    if words.shape[1] != 2:
-        raise RefusedError("push: `rare.words` must have two columns, ids and mentions.")
-    found = WordContexts(
-        np.ascontiguousarray(words[:, 0]),
-        np.ascontiguousarray(words[:, 1]),
-        message.array("young.sizes", "i4", 1).astype(np.int64),
-        message.array("young.contexts", "i4", 1),
-        message.array("young.weights", "f2", 1),
-    )
-    if (
-        len(found.ids) != len(found.sizes)
-        or bool((found.sizes < 0).any())
-        or not int(found.sizes.sum()) == len(found.contexts) == len(found.weights)
-    ):
-        raise RefusedError("push: the columns of `rare` differ in length.")
-    return found
+    reader = _Reader(message)
+    record: R = _plan(cls).read(message.header[name], name, reader)
+    reader.end()
+    return record
 
 
-def usage_arrays(parts: Sequence[ContextSums]) -> dict[str, Array]:
-    """As they travel: all parts behind each other."""
-    if not parts:
-        return {}
-    columns = (
-        np.concatenate([np.asarray(part.ids, np.int64) for part in parts]),
-        np.concatenate([part.sums for part in parts]),
-        np.concatenate([np.asarray(part.documents, np.float32) for part in parts]),
-    )
-    return dict(zip(USED, columns, strict=True))
+def check(record: Any, of: str, **sizes: int) -> None:
+    """RefusedError unless all arrays of a record hold what its fields say.
+
+    of     what the record is, for the refusal; sizes  of dimensions that are known, as `dim`
+    """
+    _plan(type(record)).check(record, of, "", sizes)
 
 
-def usage_header(parts: Sequence[ContextSums]) -> list[list[object]]:
-    """What a header says of them: window, source, part, words."""
-    return [[part.window, part.source, part.part, len(part.ids)] for part in parts]
+def bounded(values: FloatArray | HalfArray) -> bool:
+    """Whether all are finite and none absurdly large.
+
+    One pass of a dot product finds NaN, infinity and divergence without a temporary.
+    """
+    flat = (widen(values) if values.dtype == np.float16 else values).reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.dot(flat, flat))
+    return math.isfinite(norm) and norm <= MAX_SQUARED_NORM
 
 
-def usage_of(message: Message) -> tuple[ContextSums, ...]:
-    """Inverse of `usage_arrays`."""
-    fields = {"window": INTEGER, "source": STRING, "part": COUNT, "words": COUNT}
-    described = rows(message.header.get("usage", []), "usage", fields, most=_MOST_PARTS)
-    sizes = [size for *_, size in described]
-    if not any(name in message.arrays for name in USED):
-        if sum(sizes):
-            raise RefusedError("push: `usage` names words whose columns are missing.")
-        return ()
-    ids = message.array("used_ids", "i8", 1)
-    sums = message.array("used_sums", "f4 f2", 2)
-    documents = message.array("used_documents", "f4", 1)
-    if not len(ids) == len(sums) == len(documents) == sum(sizes):
-        raise RefusedError("push: the columns of `usage` differ in length.")
-    found, start = [], 0
-    for (window, source, part, _), size in zip(described, sizes, strict=True):
-        own = slice(start, start + size)
-        found.append(ContextSums(window, source, part, ids[own], sums[own], documents[own]))
-        start += size
-    return tuple(found)
+def distinct(ids: IntArray) -> bool:
+    """Whether no id occurs twice: quick for sorted ids, or two sorted runs of them."""
+    if len(ids) < 2 or bool((np.diff(ids) > 0).all()):
+        return True
+    return bool((np.diff(np.sort(ids, kind="stable")) > 0).all())
 
 
-def hand_in_header(hand_ins: Sequence[HandIn]) -> list[list[object]]:
-    """As they travel."""
-    return [
-        [
-            *(one.window, one.first),
-            [[each.life, each.source, each.documents, each.gone] for each in one.inherited],
-        ]
-        for one in hand_ins
-    ]
+@dataclass
+class _Writer:
+    """Gathers the arrays of a message; `of` names it in a refusal."""
 
+    of: str
+    arrays: dict[str, list[Array]] = field(default_factory=dict)
+    texts: dict[str, list[pa.Array]] = field(default_factory=dict)
 
-def hand_ins_of(header: object) -> tuple[HandIn, ...]:
-    """Inverse of `hand_in_header`."""
-    listed = Accepted("a list", lambda value: isinstance(value, list))
-    fields = {"life": STRING, "source": STRING, "documents": COUNT, "gone": COUNT}
-    outer = {"window": INTEGER, "first": POSITIVE_COUNT, "inherited": listed}
-    return tuple(
-        HandIn(
-            window,
-            first,
-            tuple(Inherited(*each) for each in rows(some, "inherited", fields, most=_MOST_PARTS)),
+    def add(self, part: str, column: Column, values: Array, sizes: dict[str, int]) -> str:
+        """Put an array behind those of its type; the type. Notes the lengths of its dimensions."""
+        values = _sent_as(column, np.asarray(values), f"{self.of}: {part}")
+        _measure(column, values, sizes, f"{self.of}: {part}")
+        kind = kind_of(values)
+        if values.size:
+            self.arrays.setdefault(part + kind, []).append(values.reshape(-1))
+        return kind
+
+    def message(self, header: dict[str, Any]) -> Message:
+        return Message(
+            header,
+            {n: np.concatenate(each) if each[1:] else each[0] for n, each in self.arrays.items()},
+            {n: pa.concat_arrays(each) if each[1:] else each[0] for n, each in self.texts.items()},
         )
-        for window, first, some in rows(header, "hand_ins", outer, most=_MOST_SHIFTS)
+
+
+def _sent_as(column: Column, values: Array, what: str) -> Array:
+    """In a type that travels; RefusedError where there is none."""
+    kind = kind_of(values)
+    if column.whole and kind == "f8":
+        whole = values.astype(np.int64)
+        return whole if np.array_equal(whole, values) else values
+    kinds = column.kinds.split()
+    if kind in kinds:
+        return values
+    if kinds == ["f2"] and kind == "f4":
+        largest = np.finfo(np.float16).max
+        return narrow(np.clip(values, -largest, largest))
+    if kinds[0] in ("i8", "i4") and (values.dtype.kind in "iu" or not values.size):
+        return values.astype(np.int64 if kinds[0] == "i8" else np.int32)
+    raise _not_of(column, values, what)
+
+
+def _not_of(column: Column, values: Array, what: str) -> RefusedError:
+    return RefusedError(
+        f"{what} is {values.dtype} with {values.ndim} dimensions; "
+        f"{column.kinds.replace(' ', ' or ')} with {len(column.shape)} is accepted.",
+        kind="shape",
     )
 
 
-SHIFTS = ("shift_ids", "shift_figures")
-_MOST_SHIFTS = 1_000
-"""Windows in a push."""
+def _measure(column: Column, values: Array, sizes: dict[str, int], what: str) -> None:
+    """Note how long its dimensions are; RefusedError where others of the same name are not."""
+    if values.ndim != len(column.shape):
+        raise _not_of(column, values, what)
+    for name, length in zip(column.shape, values.shape, strict=True):
+        known = name if isinstance(name, int) else sizes.setdefault(name, length)
+        if known != length:
+            raise RefusedError(
+                f"{what} has the shape {values.shape}; {known} is accepted for {name}: columns "
+                "of one record must not differ in length.",
+                kind="shape",
+            )
 
 
-def shift_arrays(shifts: Sequence[ContextShift]) -> dict[str, Array]:
-    """As they travel: of each window ids, sizes and contexts, and weights in front of figures."""
-    if not shifts:
-        return {}
-    numbers = [each for one in shifts for each in (one.ids, one.sizes, one.contexts)]
-    figures = []
-    for one in shifts:
-        figures += [np.pad(one.weights[:, None], ((0, 0), (0, 2))), one.figures]
-    return {
-        "shift_ids": np.concatenate(numbers).astype(np.int64),
-        "shift_figures": np.concatenate(figures).astype(np.float32),
-    }
+class _Reader:
+    """Takes the arrays of a message one after the other."""
+
+    def __init__(self, message: Message) -> None:
+        self.of = message.kind
+        self._message = message
+        self._taken: dict[str, int] = {}
+
+    def take(self, part: str, kind: str, shape: tuple[int, ...]) -> Array:
+        n = math.prod(shape)
+        if not n:
+            return np.empty(shape, DTYPES[kind])
+        flat = self._message.array(part + kind, kind, 1)
+        return flat[self._next(part + kind, n, len(flat))].reshape(shape)
+
+    def words(self, part: str, n: int) -> pa.Array:
+        if not n:
+            return pa.array([], pa.string())
+        found = self._message.text(part)
+        return found[self._next(part, n, len(found))]
+
+    def _next(self, part: str, n: int, length: int) -> slice:
+        start = self._taken.get(part, 0)
+        self._taken[part] = end = start + n
+        if end > length:
+            raise RefusedError(f"{self.of}: part {part!r} is shorter than its records say.")
+        return slice(start, end)
+
+    def end(self) -> None:
+        """RefusedError where a part has more than was taken of it."""
+        for part, taken in self._taken.items():
+            whole = self._message.texts.get(part, self._message.arrays.get(part))
+            if whole is not None and len(whole) != taken:
+                raise RefusedError(f"{self.of}: part {part!r} is longer than its records say.")
 
 
-def shift_header(shifts: Sequence[ContextShift]) -> list[list[int]]:
-    """What a header says of them: window, words, contexts."""
-    return [[one.window, len(one.ids), len(one.contexts)] for one in shifts]
+class _Scalar:
+    """One number, string or name of a table, or a JSON object."""
+
+    def __init__(self, kind: type, note: Any) -> None:
+        self._kind = kind
+        self._types = (int, float) if kind is float else (kind,)
+        self._note: Any = note or {int: WholeNumber(), float: RealNumber(), str: String()}.get(kind)
+        self._beside = isinstance(self._note, String) and self._note.most > _BESIDE
+
+    def write(self, value: Any, path: str, writer: _Writer) -> Any:
+        if self._beside and type(value) is str and len(value) > _BESIDE:
+            writer.texts.setdefault(path[:-1], []).append(pa.array([value], pa.string()))
+            return None
+        return value
+
+    def read(self, cell: Any, path: str, reader: _Reader) -> Any:
+        if self._beside and cell is None:
+            cell = reader.words(path, 1)[0].as_py()
+        if issubclass(self._kind, Table):
+            if not isinstance(cell, str) or cell not in _TABLES:
+                raise RefusedError(f"{reader.of}: {path} must be {', '.join(Table)}.")
+            return _TABLES[cell]
+        if type(cell) not in self._types or not self._fits(cell):
+            raise RefusedError(f"{reader.of}: {path} must be {self._says()}.")
+        return float(cell) if self._kind is float else cell
+
+    def _fits(self, cell: Any) -> bool:
+        note = self._note
+        if note is None:
+            return True
+        size = len(cell) if self._kind is str else cell
+        above = getattr(note, "above", None)
+        return bool(note.least <= size <= note.most) and (above is None or size > above)
+
+    def _says(self) -> str:
+        note = self._note
+        if note is None:
+            return "true or false" if self._kind is bool else "an object"
+        if self._kind is str:
+            return f"a string of {note.least} to {note.most:,} characters"
+        if self._kind is int:
+            return f"a whole number from {note.least:,} to {note.most:,}"
+        above = "" if note.above is None else f", above {note.above:g}"
+        return f"a finite number from {note.least:g} to {note.most:g}{above}"
 
 
-def shifts_of(message: Message) -> tuple[ContextShift, ...]:
-    """Inverse of `shift_arrays`."""
-    fields = {"window": INTEGER, "words": COUNT, "contexts": COUNT}
-    described = rows(message.header.get("shifts", []), "shifts", fields, most=_MOST_SHIFTS)
-    if not any(words for _, words, _ in described):
-        return ()
-    numbers = message.array("shift_ids", "i8", 1)
-    figures = message.array("shift_figures", "f4", 2)
-    lengths = sum(2 * n + m for _, n, m in described), sum(n + m for _, n, m in described)
-    if (len(numbers), *figures.shape) != (*lengths, 3):
-        raise RefusedError("push: the columns of `shifts` are of other lengths than it says.")
-    found, first, row = [], 0, 0
-    for window, n, m in described:
-        ids, sizes, contexts = np.split(numbers[first : first + 2 * n + m], [n, 2 * n])
-        weights, own = np.split(figures[row : row + n + m], [n])
-        if bool((sizes < 0).any()) or int(sizes.sum()) != m:
-            raise RefusedError("push: the sizes of `shifts` do not add up to its contexts.")
-        found.append(ContextShift(window, ids, weights[:, 0], sizes, contexts, own))
-        first, row = first + 2 * n + m, row + n + m
-    return tuple(found)
+_TABLES: dict[str, Table] = {str(table): table for table in Table}
+
+
+@dataclass(frozen=True)
+class _Many:
+    """A tuple of records or numbers."""
+
+    each: Any
+    note: Entries
+
+    def write(self, values: Any, path: str, writer: _Writer) -> Any:
+        return [self.each.write(value, path, writer) for value in values]
+
+    def read(self, cell: Any, path: str, reader: _Reader) -> Any:
+        if not isinstance(cell, list) or not self.note.least <= len(cell) <= self.note.most:
+            raise RefusedError(
+                f"{reader.of}: {path} must be a list of {self.note.least} to {self.note.most:,}."
+            )
+        return tuple([self.each.read(one, path, reader) for one in cell])
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """A tuple of so many."""
+
+    parts: tuple[Any, ...]
+
+    def write(self, values: Any, path: str, writer: _Writer) -> Any:
+        return [part.write(v, path, writer) for part, v in zip(self.parts, values, strict=True)]
+
+    def read(self, cell: Any, path: str, reader: _Reader) -> Any:
+        if not isinstance(cell, list) or len(cell) != len(self.parts):
+            raise RefusedError(f"{reader.of}: {path} must be a list of {len(self.parts)}.")
+        return tuple(p.read(one, path, reader) for p, one in zip(self.parts, cell, strict=True))
+
+
+@dataclass(frozen=True)
+class _Maybe:
+    """A record or a number, or none."""
+
+    some: Any
+
+    def write(self, value: Any, path: str, writer: _Writer) -> Any:
+        return None if value is None else self.some.write(value, path, writer)
+
+    def read(self, cell: Any, path: str, reader: _Reader) -> Any:
+        return None if cell is None else self.some.read(cell, path, reader)
+
+
+@dataclass(frozen=True)
+class _ByTable:
+    """An array for each of some tables."""
+
+    column: Column
+
+    def write(self, values: Mapping[Table, Array], path: str, writer: _Writer) -> Any:
+        rows = []
+        for table, array in values.items():
+            sizes: dict[str, int] = {}
+            kind = writer.add(f"{path}{table}.", self.column, array, sizes)
+            rows.append([str(table), *sizes.values(), kind])
+        return rows
+
+    def read(self, cell: Any, path: str, reader: _Reader) -> dict[Table, Array]:
+        found: dict[Table, Array] = {}
+        for row in cell if isinstance(cell, list) else [None]:
+            if not isinstance(row, list) or len(row) != len(self.column.shape) + 2:
+                raise RefusedError(f"{reader.of}: {path} must be rows of table, lengths, type.")
+            table, *shape, kind = row
+            known = isinstance(table, str) and table in _TABLES and table not in found
+            if not known or kind not in self.column.kinds.split():
+                raise RefusedError(
+                    f"{reader.of}: {path} must name different tables and types {self.column.kinds}."
+                )
+            lengths = _shape(shape, path, reader)
+            found[_TABLES[table]] = reader.take(f"{path}.{table}.", kind, lengths)
+        return found
+
+
+def _shape(sizes: list[Any], path: str, reader: _Reader) -> tuple[int, ...]:
+    for size in sizes:
+        if type(size) is not int or not 0 <= size < 2**40:
+            raise RefusedError(f"{reader.of}: the lengths of {path} must be whole numbers.")
+    return tuple(sizes)
+
+
+class _Plan:
+    """How the records of one class travel."""
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+        self._cells: list[tuple[str, Any]] = []
+        self._columns: list[tuple[str, Column]] = []
+        self._words: list[tuple[str, WordColumn]] = []
+        self._defaults: dict[str, Any] = {}
+        self._by_table = ""
+        hints = get_type_hints(cls, include_extras=True)
+        for each in fields(cls):
+            note, hint = _noted(hints[each.name])
+            if isinstance(note, NotSent):
+                continue
+            if each.default is not MISSING:
+                self._defaults[each.name] = each.default
+            elif each.default_factory is not MISSING:
+                self._defaults[each.name] = MISSING
+            if isinstance(note, WordColumn):
+                self._words.append((each.name, note))
+            elif isinstance(note, Column) and get_origin(hint) is not Mapping:
+                self._columns.append((each.name, note))
+            else:
+                self._cells.append((each.name, _spec(hint, note)))
+                if hint is Table:
+                    self._by_table = each.name
+        named = [name for _, column in self._columns for name in column.shape]
+        named += [words.length for _, words in self._words]
+        self._dims = tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+        self._several = [
+            (name, [*c.kinds.split(), *(["i8"] if c.whole else []), *([""] if c.optional else [])])
+            for name, c in self._columns
+            if " " in c.kinds or c.optional or c.whole
+        ]
+        self._sized = bool(self._columns or self._words)
+        self._fault = getattr(cls, "fault", None)
+
+    def named(self, record: Any, writer: _Writer) -> dict[str, Any]:
+        """What a header says of a record of its own; nothing of what is as by default."""
+        cells: dict[str, Any] = {}
+        for name, spec in self._cells:
+            value, default = getattr(record, name), self._defaults.get(name, MISSING)
+            if value is default or (not value and not default):
+                continue
+            cells[name] = spec.write(value, f"{name}.", writer)
+        if self._sized:
+            cells["sizes"] = self._sizes(record, "", writer)
+        return cells
+
+    def of_header(self, header: Mapping[str, Any], reader: _Reader) -> Any:
+        values: dict[str, Any] = {}
+        for name, spec in self._cells:
+            if name in header:
+                values[name] = spec.read(header[name], name, reader)
+            elif name not in self._defaults:
+                raise RefusedError(f"{reader.of}: {name} is missing.")
+        if self._sized:
+            self._arrays(header.get("sizes"), "", reader, values)
+        return self._cls(**values)
+
+    def write(self, record: Any, path: str, writer: _Writer) -> list[Any]:
+        cells = [
+            spec.write(getattr(record, name), f"{path}{name}.", writer)
+            for name, spec in self._cells
+        ]
+        if self._sized:
+            if self._by_table:
+                path = f"{getattr(record, self._by_table)}."
+            cells.append(self._sizes(record, path, writer))
+        return cells
+
+    def read(self, row: Any, path: str, reader: _Reader) -> Any:
+        if not isinstance(row, list) or len(row) != len(self._cells) + self._sized:
+            names = [*(name for name, _ in self._cells), *(["lengths"] if self._sized else [])]
+            raise RefusedError(f"{reader.of}: a row of {path} must be [{', '.join(names)}].")
+        values = {
+            name: spec.read(cell, f"{path}.{name}", reader)
+            for (name, spec), cell in zip(self._cells, row, strict=False)
+        }
+        if self._sized:
+            below = values[self._by_table] if self._by_table else path
+            self._arrays(row[-1], f"{below}.", reader, values)
+        return self._cls(**values)
+
+    def check(self, record: Any, of: str, path: str, known: Mapping[str, int]) -> None:
+        sizes = dict(known)
+        for name, column in self._columns:
+            values = getattr(record, name)
+            if values is not None:
+                _measure(column, values, sizes, f"{of}: {path}{name}")
+        for name, column in self._columns:
+            values = getattr(record, name)
+            if values is not None:
+                least = getattr(record, column.at_most) if column.at_most else None
+                _check(column, values, sizes, least, f"{of}: {path}{name}")
+        if self._fault is not None and (why := self._fault(record)):
+            raise RefusedError(f"{of}: {path[:-1] or type(record).__name__}: {why}.")
+        for name, spec in self._cells:
+            inner = getattr(spec, "each", getattr(spec, "some", spec))
+            if isinstance(inner, _Plan):
+                value = getattr(record, name)
+                for one in value if isinstance(spec, _Many) else [value]:
+                    if one is not None:
+                        inner.check(one, of, f"{path}{name}.", known)
+
+    def _sizes(self, record: Any, path: str, writer: _Writer) -> list[Any]:
+        sizes: dict[str, int] = {}
+        kinds = {}
+        for name, column in self._columns:
+            values = getattr(record, name)
+            kinds[name] = "" if values is None else writer.add(path, column, values, sizes)
+        for name, note in self._words:
+            words = text_array(getattr(record, name))
+            if sizes.setdefault(note.length, len(words)) != len(words):
+                raise RefusedError(
+                    f"{writer.of}: {path}{name} and the columns beside it differ in length."
+                )
+            if len(words):
+                writer.texts.setdefault(f"{path}{name}", []).append(words)
+        return [*(sizes.get(dim, 0) for dim in self._dims), *(kinds[n] for n, _ in self._several)]
+
+    def _arrays(self, cell: Any, path: str, reader: _Reader, values: dict[str, Any]) -> None:
+        if not isinstance(cell, list) or len(cell) != len(self._dims) + len(self._several):
+            raise RefusedError(
+                f"{reader.of}: {path or 'sizes'} must give the lengths "
+                f"{', '.join(self._dims)} and {len(self._several)} types."
+            )
+        sizes = dict(zip(self._dims, _shape(cell[: len(self._dims)], path, reader), strict=True))
+        kinds = {}
+        for (name, accepted), kind in zip(self._several, cell[len(self._dims) :], strict=True):
+            if kind not in accepted:
+                raise RefusedError(
+                    f"{reader.of}: {path}{name} is {kind!s}; {' or '.join(accepted)} is accepted."
+                )
+            kinds[name] = kind
+        for name, column in self._columns:
+            kind = kinds.get(name, column.kinds)
+            if kind == "":
+                values[name] = None
+                continue
+            shape = tuple([each if isinstance(each, int) else sizes[each] for each in column.shape])
+            found = reader.take(path, kind, shape)
+            values[name] = found.astype(np.float64) if column.whole else found
+        for name, note in self._words:
+            words = reader.words(f"{path}{name}", sizes[note.length])
+            values[name] = words.to_pylist() if note.listed else words
+
+
+def _check(column: Column, values: Array, sizes: Mapping[str, int], least: Any, what: str) -> None:
+    """RefusedError unless the values are as the column says."""
+    if least is not None and bool(np.any(values > least)):
+        raise RefusedError(f"{what} is somewhere more than {column.at_most}.", kind="values")
+    if column.adds_up_to:
+        total = sizes[column.adds_up_to]
+        within = int(values.min(initial=0)) >= 0 and int(values.max(initial=0)) <= total
+        if not within or int(values.sum()) != total:
+            raise RefusedError(f"{what} does not add up to the {total} there are.", kind="shape")
+    if column.finite and not bounded(values):
+        raise RefusedError(
+            f"{what} holds values that are not finite or are absurdly large{column.because}.",
+            kind="values",
+        )
+    if values.size and not (column.least is column.most is column.above is None):
+        low, high = values.min().item(), values.max().item()
+        if not (
+            (column.least is None or low >= column.least)
+            and (column.above is None or low > column.above)
+            and (column.most is None or high <= column.most)
+        ):
+            named = {"at least": column.least, "above": column.above, "at most": column.most}
+            bounds = " and ".join(f"{n} {v:g}" for n, v in named.items() if v is not None)
+            raise RefusedError(
+                f"{what} holds {low:g} to {high:g}; finite values, {bounds}, are accepted.",
+                kind="values",
+            )
+    if column.distinct and not distinct(values):
+        raise RefusedError(f"{what} names one twice.", kind="id")
+
+
+def _noted(hint: Any) -> tuple[Any, Any]:
+    """The note beside a type, and the type."""
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        return notes[0], hint
+    return None, hint
+
+
+def _spec(hint: Any, note: Any) -> Any:
+    """How a field of this type travels."""
+    if get_origin(hint) is Annotated:
+        note, hint = _noted(hint)
+    args = get_args(hint)
+    if isinstance(note, Column):
+        return _ByTable(note)
+    if get_origin(hint) in (Union, UnionType):
+        return _Maybe(_spec(next(arg for arg in args if arg is not type(None)), note))
+    if get_origin(hint) is Sequence or (get_origin(hint) is tuple and args[-1] is Ellipsis):
+        listed = note if isinstance(note, Entries) else Entries()
+        return _Many(_spec(args[0], None), listed)
+    if get_origin(hint) is tuple:
+        return _Fixed(tuple(_spec(arg, None) for arg in args))
+    if is_dataclass(hint):
+        return _plan(hint)
+    return _Scalar(get_origin(hint) or hint, note)
+
+
+_PLANS: dict[Any, _Plan] = {}
+
+
+def _plan(cls: Any) -> _Plan:
+    """By which the records of a class travel; made once."""
+    plan = _PLANS.get(cls)
+    if plan is None:
+        plan = _PLANS[cls] = _Plan(cls)
+    return plan

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import IDS, Column, WordColumn
 from embedding.kernel.records import IntArray
 
 CONTRIBUTOR_ID_BYTES = 4
@@ -36,10 +37,10 @@ class Contributors:
     sources      int64 [s], likewise with source_ends
     """
 
-    authors: IntArray
-    author_ends: IntArray
-    sources: IntArray
-    source_ends: IntArray
+    authors: Annotated[IntArray, Column("i8", ("authors",))]
+    author_ends: Annotated[IntArray, IDS]
+    sources: Annotated[IntArray, Column("i8", ("sources",))]
+    source_ends: Annotated[IntArray, IDS]
 
     def __post_init__(self) -> None:
         for signs, ends in ((self.authors, self.author_ends), (self.sources, self.source_ends)):
@@ -70,13 +71,20 @@ class Contributors:
             found.append(signs[ends[at - 1] if at else 0 : ends[at]].tolist())
         return found[0], found[1]
 
-    def arrays(self) -> dict[str, IntArray]:
-        """As parts of a message."""
-        return {**vars(self)}
 
-    @classmethod
-    def read(cls, message: Message) -> Contributors | None:
-        """Out of a message; None where there is none. RefusedError for a malformed one."""
-        if "authors" not in message.arrays:
-            return None
-        return cls(*(message.array(each.name, "i8", 1) for each in fields(cls)))
+@dataclass(frozen=True)
+class AdmissionRequest:
+    """Words that a node asks rows for, with how often it read each, int64 [n]."""
+
+    op: ClassVar = "admit"
+
+    words: Annotated[Sequence[str], WordColumn("n")]
+    counts: Annotated[IntArray, IDS]
+    contributors: Contributors | None = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Row ids of these words, int64 [n]; -1 where a word has none yet."""
+
+    ids: Annotated[IntArray, IDS]

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.changes import kept_rows
+from embedding.exchange.codec import from_message
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import position, whole
-from embedding.exchange.protocol import NAMES, PulledRows, Push
+from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 
 Asked = Mapping[Table, IntArray]
+
+
+def check_rows_came(asked: Asked, rows: Mapping[Table, Any]) -> None:
+    """RefusedError unless there is a row for each id."""
+    for table, ids in asked.items():
+        if table not in rows or len(rows[table]) != len(ids):
+            raise RefusedError(f"pull: the answer has not {len(ids)} rows of table {table}.")
 
 
 class OwnRows:
@@ -57,18 +66,16 @@ class OwnRows:
 
     def read(self, answer: Message, asked: Asked) -> PulledRows | None:
         """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
-        header = answer.header
-        if header["status"] != "ok":
+        if answer.header["status"] != "ok":
             return None
-        sequence = whole(header, "sequence")
-        if self.kept is not None:
-            found = self.kept.came(answer, asked)
-        else:
-            found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
+        pulled = from_message(PulledRows, answer)
+        found = dict(pulled.rows if self.kept is None else self.kept.came(answer, pulled, asked))
+        if self.kept is None:
+            check_rows_came(asked, found)
         if self.feedback.leaves:
             for table, ids in asked.items():
                 rows = widen(found[table])
-                self.feedback.add_to(table, ids, rows, sequence)
+                self.feedback.add_to(table, ids, rows, pulled.sequence)
                 found[table] = rows
         elif self.feedback.dtype == "float32":
             # A delta travels in the type of its rows, unless it is told otherwise.
@@ -76,13 +83,7 @@ class OwnRows:
                 table: rows if rows.dtype == np.float32 else widen(rows)
                 for table, rows in found.items()
             }
-        return PulledRows(
-            clock=whole(header, "clock"),
-            rows=found,
-            sequence=sequence,
-            nll=tuple(header.get("nll", ())),
-            at=position(header.get("at")),
-        )
+        return replace(pulled, rows=found)
 
     def taken(self, push: Push) -> None:
         """The server has taken this push."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import RealNumber, WholeNumber
 
 ROUND = "a round of all nodes"
 """What a pull waits for while a round is on in which nodes do something together."""
@@ -27,9 +25,9 @@ class Pace:
     """
 
     pooled: int = 0
-    push_every: int = 1
-    pull_every: int = 1
-    elastic: float = 0.0
+    push_every: Annotated[int, WholeNumber(1)] = 1
+    pull_every: Annotated[int, WholeNumber(1)] = 1
+    elastic: Annotated[float, RealNumber(0, 1)] = 0.0
     batch_tokens: int = 0
     portion_tokens: int = 0
 
@@ -37,26 +35,6 @@ class Pace:
     def every_block(self) -> bool:
         """Each block pulls its rows and pushes what they moved by; no copy outlives it."""
         return self.push_every == self.pull_every == 1 and not self.elastic
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    @classmethod
-    def from_dict(cls, data: object) -> Pace:
-        """Inverse of `to_dict`; RefusedError for what is none."""
-        if not isinstance(data, Mapping):
-            raise RefusedError("message: 'pace' must be an object.")
-        values: dict[str, Any] = {each.name: data.get(each.name) for each in fields(cls)}
-        elastic = values.pop("elastic")
-        least = {"push_every": 1, "pull_every": 1}
-        counts = [(n, least.get(name, 0)) for name, n in values.items()]
-        if not all(type(n) is int and n >= least for n, least in counts):
-            raise RefusedError("message: the counts of 'pace' must be whole and not negative.")
-        if type(elastic) not in (int, float) or not (
-            math.isfinite(elastic) and 0.0 <= elastic <= 1.0
-        ):
-            raise RefusedError("message: 'elastic' must lie between 0 and 1.")
-        return cls(elastic=float(elastic), **values)
 
 
 EVERY_BLOCK = Pace()

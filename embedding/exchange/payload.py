@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.authors import AUTHOR_GROUPS
+from embedding.kernel.fields import (
+    DISTINCT_IDS,
+    MOMENT,
+    Column,
+    NotSent,
+    WholeNumber,
+    WordColumn,
+)
 from embedding.kernel.records import (
     CodeArray,
     CountColumns,
@@ -22,6 +30,12 @@ from embedding.models.contextbags import ContextBag, added_up
 
 ByteArray = npt.NDArray[np.uint8]
 
+MAX_FIGURE = 2**40
+"""Most mentions of a word, and the largest figure of its contexts."""
+
+
+_MOVES = Column("f4 f2", ("n", "dim"), finite=True, because=": the node's training has diverged")
+
 
 @dataclass(frozen=True)
 class RowDelta:
@@ -32,8 +46,8 @@ class RowDelta:
     """
 
     table: Table
-    ids: IntArray
-    values: FloatArray | HalfArray
+    ids: Annotated[IntArray, DISTINCT_IDS]
+    values: Annotated[FloatArray | HalfArray, _MOVES]
 
 
 class ShardBlock(Protocol):
@@ -64,24 +78,24 @@ class PackedDelta:
     rows: int
     dim: int
     entries: int
-    data: ByteArray
-    shard: int = 0
+    data: Annotated[ByteArray, Column("u1", ("bytes",))]
+    shard: Annotated[int, NotSent()] = 0
 
 
 @dataclass(frozen=True)
 class WordContexts:
-    """What stood around young words and a sample of known ones (`models/contextbags.py`).
+    """What stood around rare words and a sample of known ones (`models/contextbags.py`).
 
     ids       int64 [n], distinct row ids given by the server; mentions int64 [n], occurrences
     sizes     int64 [n], contexts of each word
     contexts  int32 or int64 [m], row ids, a word's distinct; weights float32 or float16 [m]
     """
 
-    ids: IntArray
-    mentions: IntArray
-    sizes: IntArray
-    contexts: IntArray | CodeArray
-    weights: FloatArray | HalfArray
+    ids: Annotated[IntArray, DISTINCT_IDS]
+    mentions: Annotated[IntArray, Column("i8", ("n",), least=1, most=MAX_FIGURE)]
+    sizes: Annotated[IntArray, Column("i8", ("n",), adds_up_to="m")]
+    contexts: Annotated[IntArray | CodeArray, Column("i8", ("m",))]
+    weights: Annotated[FloatArray | HalfArray, Column("f2", ("m",), above=0, most=1e6)]
 
     @property
     def nbytes(self) -> int:
@@ -132,12 +146,12 @@ class ContextSums:
     documents  float32 [n], how many documents use each word
     """
 
-    window: int
+    window: Annotated[int, MOMENT]
     source: str
-    part: int
-    ids: IntArray
-    sums: FloatArray | HalfArray
-    documents: FloatArray
+    part: Annotated[int, WholeNumber(0, TIMES * UNITS - 1)]
+    ids: Annotated[IntArray, DISTINCT_IDS]
+    sums: Annotated[FloatArray | HalfArray, Column("f4 f2", ("n", "dim"), finite=True)]
+    documents: Annotated[FloatArray, Column("f4", ("n",), least=0, most=1e12)]
 
     @classmethod
     def none(cls, window: int, source: str, part: int) -> ContextSums:
@@ -162,12 +176,12 @@ class ContextShift:
               window, and of its shift (`worker/usage/contextshift.py`)
     """
 
-    window: int
-    ids: IntArray
-    weights: FloatArray
-    sizes: IntArray
-    contexts: IntArray
-    figures: FloatArray
+    window: Annotated[int, MOMENT]
+    ids: Annotated[IntArray, DISTINCT_IDS]
+    weights: Annotated[FloatArray, Column("f4", ("n",), above=0, most=MAX_FIGURE)]
+    sizes: Annotated[IntArray, Column("i8", ("n",), adds_up_to="m")]
+    contexts: Annotated[IntArray, Column("i8", ("m",))]
+    figures: Annotated[FloatArray, Column("f4", ("m", 3), least=-MAX_FIGURE, most=MAX_FIGURE)]
 
     @property
     def nbytes(self) -> int:
@@ -179,11 +193,11 @@ class ContextShift:
 class Inherited:
     """Text of a window that a process pushed which died, and that this one speaks for now.
 
-    life       mark of that process
-    documents  read again; gone: those that are not where they were
+    incarnation  mark of that process
+    documents    read again; gone: those that are not where they were
     """
 
-    life: str
+    incarnation: str
     source: str
     documents: int = 0
     gone: int = 0
@@ -198,8 +212,8 @@ class HandIn:
     inherited  whose text it speaks for beside its own
     """
 
-    window: int
-    first: int
+    window: Annotated[int, MOMENT]
+    first: Annotated[int, WholeNumber(1)]
     inherited: tuple[Inherited, ...] = ()
 
 
@@ -218,8 +232,12 @@ class CountGroup:
     """Rows of `BlockCounts` up to `stop` that are of one source and one window (Unix seconds)."""
 
     source: str
-    window: int
+    window: Annotated[int, MOMENT]
     stop: int
+
+
+_VOICES = Column("i8", ("n",), least=0, at_most="documents", optional=True)
+_AUTHORS = Column("i8", ("n",), least=0, optional=True)
 
 
 @dataclass(frozen=True)
@@ -232,9 +250,21 @@ class BlockCounts(CountColumns):
     """
 
     groups: tuple[CountGroup, ...]
-    ids: IntArray
-    words: Sequence[str]
-    counts: IntArray
-    documents: IntArray
-    authors: IntArray | None = None
-    voices: IntArray | None = None
+    ids: Annotated[IntArray, Column("i8", ("n",), least=-1)]
+    words: Annotated[Sequence[str], WordColumn("unknown")]
+    counts: Annotated[IntArray, Column("i8", ("n",), least=1)]
+    documents: Annotated[IntArray, Column("i8", ("n",), least=0, at_most="counts")]
+    authors: Annotated[IntArray | None, _AUTHORS] = None
+    voices: Annotated[IntArray | None, _VOICES] = None
+
+    def fault(self) -> str | None:
+        """What no column alone shows to be wrong."""
+        stops = [0, *(group.stop for group in self.groups)]
+        if stops != sorted(stops) or stops[-1] != len(self.ids):
+            return "the groups do not end one after the other, the last with the columns"
+        if int((self.ids < 0).sum()) != len(self.words):
+            return "every word that is counted has an id, or -1 and its name"
+        authors, voices = self.columns[2:]
+        if bool(np.any(authors > voices)):
+            return "a word has more authors than voices"
+        return None

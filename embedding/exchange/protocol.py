@@ -1,13 +1,13 @@
 """What a node and the parameter server say to each other, as plain values.
 
-How they look on the wire is in `wire.py` (framing) and `codec.py` (these records).
+Each field says what it may be; `codec.py` writes, reads and checks by that, `wire.py` frames.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,16 @@ from embedding.exchange.payload import (
     ShardBlock,
     WordContexts,
 )
+from embedding.kernel.fields import (
+    IDS,
+    Column,
+    Entries,
+    NotSent,
+    RealNumber,
+    String,
+    WholeNumber,
+    WordColumn,
+)
 from embedding.kernel.records import (
     FloatArray,
     HalfArray,
@@ -34,24 +44,37 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
-NAMES = {Table.IN: "vectors", Table.OUT: "contexts", Table.SUB: "grams"}
-"""What the rows of a table are called in a message."""
-_NO_IDS: IntArray = np.empty(0, dtype=np.int64)
-PROTOCOL_VERSION = 16
-"""Version of the wire protocol. A server speaks with nodes of this version and of the one before,
-so that servers are brought up to date first; it refuses others at the greeting."""
+PROTOCOL_VERSION = 17
+"""Version of the wire protocol. A server refuses nodes of every other version at the greeting, so
+server and nodes are brought up to date together."""
 
 
 def version_refused(version: int) -> str | None:
     """Why a server does not speak a node's version, and what to do; None where it does."""
-    oldest = PROTOCOL_VERSION - 1
-    if oldest <= version <= PROTOCOL_VERSION:
+    if version == PROTOCOL_VERSION:
         return None
-    first = "the server" if version > PROTOCOL_VERSION else "the node"
+    older = "the server" if version > PROTOCOL_VERSION else "the node"
     return (
-        f"protocol {version}; this server speaks {oldest} to {PROTOCOL_VERSION}: bring {first} up "
-        "to date."
+        f"protocol {version}; this server speaks {PROTOCOL_VERSION}: bring server and nodes up to "
+        f"date together; {older} is the older one."
     )
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """The first message of a node's stream.
+
+    clock        the highest clock that the node was given
+    incarnation  mark of the process, "" of one that nobody fences
+    """
+
+    op: ClassVar = "hello"
+
+    node: str
+    version: int
+    config_digest: str = ""
+    clock: int = 0
+    incarnation: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,19 +169,6 @@ class Welcome:
     split: str = "rows"
     liveness_s: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Welcome:
-        """Inverse of `to_dict`; other keys are passed over."""
-        values = {each.name: data[each.name] for each in fields(cls)}
-        values["pace"] = Pace.from_dict(values["pace"])
-        shared = values["shared"]
-        values["shared"] = None if shared is None else SharedTables(**shared)
-        values["shards"] = tuple(values["shards"])
-        return cls(**values)
-
 
 @dataclass(frozen=True)
 class Ack:
@@ -181,10 +191,7 @@ class Ack:
     ahead: bool = False
     active: int = 1
     pace: Pace = EVERY_BLOCK
-    share: float = 1.0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "pace": self.pace.to_dict()}
+    share: Annotated[float, RealNumber(least=0, above=0)] = 1.0
 
 
 @dataclass(frozen=True)
@@ -195,16 +202,15 @@ class PullRequest:
     clock  clock of the block that the rows are for
     score  pairs of any number of sources, scored on the rows as they are when the policy lets the
            pull through
+    half   the rows are to travel as float16
     """
 
-    ids: Mapping[Table, IntArray]
+    op: ClassVar = "pull"
+
+    ids: Annotated[Mapping[Table, IntArray], IDS]
     clock: int
     score: Sequence[ScorePairs] = ()
-
-    @property
-    def rows(self) -> dict[Table, IntArray]:
-        """As it travels: the tables of words are named in any case."""
-        return {Table.IN: _NO_IDS, Table.OUT: _NO_IDS, **self.ids}
+    half: bool = False
 
 
 @dataclass(frozen=True)
@@ -223,10 +229,10 @@ class PulledRows:
     """
 
     clock: int
-    rows: Mapping[Table, FloatArray | HalfArray]
+    rows: Annotated[Mapping[Table, FloatArray | HalfArray], Column("f4 f2", ("n", "dim"))]
     sequence: int = 0
     nll: tuple[float | None, ...] = ()
-    waited_s: float = 0.0
+    waited_s: Annotated[float, NotSent()] = 0.0
     at: tuple[int, int] | None = None
 
 
@@ -242,12 +248,18 @@ class VocabularyDelta:
     """
 
     version: int
-    words: Sequence[str]
-    ids: IntArray
-    counts: IntArray
-    evicted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    alive: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    alive_counts: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
+    words: Annotated[Sequence[str], WordColumn("n", listed=True)]
+    ids: Annotated[IntArray, IDS]
+    counts: Annotated[IntArray, IDS]
+    evicted: Annotated[IntArray, Column("i8", ("k",))] = field(
+        default_factory=lambda: np.empty(0, dtype=np.int64)
+    )
+    alive: Annotated[IntArray, Column("i8", ("v",))] = field(
+        default_factory=lambda: np.empty(0, dtype=np.int64)
+    )
+    alive_counts: Annotated[TimeArray, Column("f8", ("v",), whole=True)] = field(
+        default_factory=lambda: np.empty(0, dtype=np.float64)
+    )
 
 
 def no_counts() -> WordCounts:
@@ -279,33 +291,35 @@ class Push:
     minibatches  the block itself, where shards hold columns and learn it: they read and write it
     usage     how words were used in a window that closed and in those before it; a part of it
     hand_ins  windows of which these are the last parts
-    life      mark of the process, which hands in how it used words; "": it never does
+    incarnation  mark of the process, which hands in how it used words; "": it never does
     shifts    which contexts of words became more or less frequent in a window that closed
     phrases   expressions that are read as one word since these blocks
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
 
+    op: ClassVar = "push"
+
     node: str
-    sequence: int
+    sequence: Annotated[int, WholeNumber(1)]
     clock: int
-    deltas: tuple[RowDelta, ...] = ()
+    deltas: Annotated[tuple[RowDelta, ...], Entries(len(Table))] = ()
     counts: BlockCounts = field(default_factory=nothing_read)
     progress: tuple[SourceProgress, ...] = ()
     tokens: int = 0
-    loss_sum: float = 0.0
+    loss_sum: Annotated[float, RealNumber(-1e300, 1e300)] = 0.0
     pairs: int = 0
     tokenizer_digest: str = ""
-    offset: str = ""
-    packed: tuple[PackedDelta, ...] = ()
+    offset: Annotated[str, String(1024 * 1024)] = ""
+    packed: Annotated[tuple[PackedDelta, ...], Entries(len(Table))] = ()
     entries: int = 0
     keeps: bool = False
-    busy_s: float = 0.0
+    busy_s: Annotated[float, RealNumber(0)] = 0.0
     rare: WordContexts | None = None
-    minibatches: ShardBlock | None = None
-    usage: tuple[ContextSums, ...] = ()
-    shifts: tuple[ContextShift, ...] = ()
-    hand_ins: tuple[HandIn, ...] = ()
-    life: str = ""
+    minibatches: Annotated[ShardBlock | None, NotSent()] = None
+    usage: Annotated[tuple[ContextSums, ...], Entries(50_000)] = ()
+    shifts: Annotated[tuple[ContextShift, ...], Entries(1_000)] = ()
+    hand_ins: Annotated[tuple[HandIn, ...], Entries(1_000)] = ()
+    incarnation: str = ""
     replayed: int = 0
     phrases: tuple[Phrase, ...] = ()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from embedding.exchange.codec import encode_pull
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.pace import ROUND
@@ -65,8 +65,8 @@ def pull_from_server(
     Raises RoundError when a round of all nodes is on, AheadError when the policy waits for this
     node's own push, UnavailableError after `pull_timeout_s`.
     """
-    config, asked = session.config, request.rows
-    message = encode_pull(request, config.rows)
+    config, asked = session.config, request.ids
+    message = to_message(replace(request, half=config.rows == "float16"))
     began = time.monotonic()
 
     while True:

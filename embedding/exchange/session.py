@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import acknowledged, decode_vocabulary
+from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.contributors import Contributors
+from embedding.exchange.contributors import AdmissionRequest, Admitted, Contributors
 from embedding.exchange.peer import Peer, Talk, converse, say
-from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, VocabularyDelta, Welcome
+from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, Greeting, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import P, PushLog
-from embedding.exchange.wire import Message, text_array
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import BehindError, RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, SnapshotRef, Window
 
@@ -148,7 +148,7 @@ class Session(Generic[P, W]):
 
     def taken(self, answer: Message) -> Ack:
         """How far the server is with what was pushed."""
-        ack = acknowledged(answer)
+        ack = from_message(Ack, answer)
         self.log.confirm(self.path.links.safe(ack.durable))
         self.reached(ack.clock)
         return ack
@@ -163,12 +163,12 @@ class Session(Generic[P, W]):
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        arrays = {"counts": counts} | ({} if contributors is None else contributors.arrays())
-        message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
-        return self.peer.request(message).array("ids", "i8", 1)
+        asked = to_message(AdmissionRequest(words, counts, contributors))
+        return from_message(Admitted, self.peer.request(asked)).ids
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        return decode_vocabulary(self.peer.request(Message({"op": "vocabulary", "since": since})))
+        answer = self.peer.request(Message({"op": "vocabulary", "since": since}))
+        return from_message(VocabularyDelta, answer)
 
     def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
         """Publish the window's snapshot; the same reference when it was cut before."""
@@ -177,7 +177,7 @@ class Session(Generic[P, W]):
 
     def fence(self, node: str, incarnation: str) -> None:
         """Have the server note that no push of this incarnation of a node is taken any more."""
-        self.peer.action("fence", {"node": node, "life": incarnation})
+        self.peer.action("fence", {"node": node, "incarnation": incarnation})
 
     def checkpoint(self, *, wait: bool = True) -> None:
         """Ask for a checkpoint; with `wait` it is complete on return."""
@@ -199,15 +199,10 @@ class Session(Generic[P, W]):
     def _greet(self) -> Talk[None]:
         """The server takes a push whose number it knows for a duplicate, and one that leaves a gap
         not at all. So all after the last that it knows are sent, in order, before any new one."""
-        header = {
-            "op": "hello",
-            "version": PROTOCOL_VERSION,
-            "node": self.node,
-            "config_digest": self._digest,
-            "clock": self.clock,
-            "life": self._incarnation,
-        }
-        welcome, known = Welcome.from_dict((yield Message(header)).header), self.welcome
+        greeting = Greeting(
+            self.node, PROTOCOL_VERSION, self._digest, self.clock, self._incarnation
+        )
+        welcome, known = from_message(Welcome, (yield to_message(greeting))), self.welcome
         if known and welcome.shared is not None and welcome.epoch != known.epoch:
             raise BehindError(
                 f"node {self.node}: the server was restarted, and with it the tables that "

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from embedding.exchange.wire import Array, Message
-from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import IDS, MOMENT, Column
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 SHARE_COUNTS = "share_counts"
@@ -34,11 +34,43 @@ class TextCounts:
     pairs   float32 [m], how often they do
     """
 
-    ids: IntArray
-    seen: FloatArray
-    first: CodeArray
-    second: CodeArray
-    pairs: FloatArray
+    ids: Annotated[IntArray, IDS]
+    seen: Annotated[FloatArray, Column("f4", ("n",), least=0, most=1e30)]
+    first: Annotated[CodeArray, Column("i4", ("m",), least=0, at_most="second")]
+    second: Annotated[CodeArray, Column("i4", ("m",))]
+    pairs: Annotated[FloatArray, Column("f4", ("m",), least=0, most=1e30)]
+
+    def fault(self) -> str | None:
+        """What no column alone shows to be wrong."""
+        if bool((np.diff(self.ids, prepend=-1) <= 0).any()):
+            return "ids that increase from 0 on are accepted"
+        if int(self.second.max(initial=-1)) >= len(self.ids):
+            return "places among the ids are accepted"
+        return None
+
+
+@dataclass(frozen=True)
+class ShareCounts:
+    """A node is about to read a window (Unix seconds of its start).
+
+    nodes   that share a corpus, with this one; 0: of a stream
+    summed  `counts` is the sum by which it has read before
+    """
+
+    op: ClassVar = SHARE_COUNTS
+
+    window: Annotated[int, MOMENT]
+    nodes: int
+    counts: TextCounts | None = None
+    summed: bool = False
+
+
+@dataclass(frozen=True)
+class CountsAnswer:
+    """What it is to do: `SEND`, `WAIT` or `READY`, and the sum if it is to take that."""
+
+    answer: str
+    counts: TextCounts | None = None
 
 
 def added_up(parts: Sequence[TextCounts], most_bytes: int) -> TextCounts:
@@ -66,36 +98,3 @@ def added_up(parts: Sequence[TextCounts], most_bytes: int) -> TextCounts:
         keys, sums = keys[kept], sums[kept]
     first, second = (each.astype(np.int32) for each in np.divmod(keys, max(len(ids), 1)))
     return TextCounts(ids, seen.astype(np.float32), first, second, sums)
-
-
-def written(counts: TextCounts) -> dict[str, Array]:
-    """Arrays of a message."""
-    return {
-        "count_ids": counts.ids,
-        "count_seen": counts.seen,
-        "count_first": counts.first,
-        "count_second": counts.second,
-        "count_pairs": counts.pairs,
-    }
-
-
-def read(message: Message) -> TextCounts | None:
-    """Inverse of `written`; None of a message without counts. RefusedError for what are none."""
-    if "count_ids" not in message.arrays:
-        return None
-    ids, seen = message.array("count_ids", "i8", 1), message.array("count_seen", "f4", 1)
-    first, second = (message.array(f"count_{n}", "i4", 1) for n in ("first", "second"))
-    pairs = message.array("count_pairs", "f4", 1)
-    fits = (
-        len(seen) == len(ids)
-        and len(first) == len(second) == len(pairs)
-        and bool((np.diff(ids, prepend=-1) > 0).all())
-        and bool((first >= 0).all() and (first <= second).all() and (second < len(ids)).all())
-        and all(bool((np.isfinite(each) & (each >= 0)).all()) for each in (seen, pairs))
-    )
-    if not fits:
-        raise RefusedError(
-            f"{SHARE_COUNTS}: ids that increase from 0 on, places among them with first ≤ second, "
-            "and counts that are finite and not negative are accepted, in columns of one length."
-        )
-    return TextCounts(ids, seen, first, second, pairs)

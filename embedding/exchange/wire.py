@@ -28,7 +28,7 @@ MESSAGE_SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in ran
 COMMAND = b"yeoron.exchange"
 MAX_HEADER_BYTES = 4 * 1024 * 1024
 
-_DTYPES: dict[str, np.dtype[Any]] = {
+DTYPES: dict[str, np.dtype[Any]] = {
     "f2": np.dtype("<f2"),
     "f4": np.dtype("<f4"),
     "f8": np.dtype("<f8"),
@@ -36,7 +36,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "i8": np.dtype("<i8"),
     "u1": np.dtype("u1"),
 }
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _TEXT, _SHORT_TEXT, _SQUEEZED = "str", "zstr", "z8"
 _TEXTS = (_TEXT, _SHORT_TEXT)
 _MANY = 1 << 15
@@ -62,7 +62,7 @@ class Message:
         if found is None:
             raise RefusedError(f"message {self.kind}: part {name!r} is missing.")
         if _NAMES[found.dtype] not in dtypes.split() or found.ndim != ndim:
-            accepted = " or ".join(str(_DTYPES[each]) for each in dtypes.split())
+            accepted = " or ".join(str(DTYPES[each]) for each in dtypes.split())
             raise RefusedError(
                 f"message {self.kind}: part {name!r} is {found.dtype} with {found.ndim} "
                 f"dimensions; {accepted} with {ndim} is accepted."
@@ -80,6 +80,11 @@ class Message:
     def kind(self) -> str:
         """What the message is: `pull`, `push`, …"""
         return str(self.header.get("op", self.header.get("status", "?")))
+
+
+def kind_of(values: Array) -> str:
+    """What an array's type is called in a message; "" where it does not travel."""
+    return _NAMES.get(values.dtype, "")
 
 
 def text_array(words: Sequence[str] | pa.Array) -> pa.Array:
@@ -214,7 +219,7 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
         name, dtype, shape = part
         if not isinstance(name, str) or name in found:
             raise RefusedError("message: part names must be different strings.")
-        if dtype not in (*_DTYPES, *_TEXTS, _SQUEEZED):
+        if dtype not in (*DTYPES, *_TEXTS, _SQUEEZED):
             raise RefusedError(f"message: part {name!r} has an unknown dtype.")
         if not (
             isinstance(shape, list)
@@ -232,7 +237,7 @@ def _numbers(name: str, kind: str, shape: tuple[int, ...], data: memoryview) -> 
         if found is None:
             raise RefusedError(f"message: part {name!r}: the bytes are not zstd's.")
         return _whole(name, shape, found)
-    dtype = _DTYPES[kind]
+    dtype = DTYPES[kind]
     if dtype == np.int64:
         return _whole(name, shape, np.frombuffer(data, dtype=np.uint8))
     expected = math.prod(shape) * dtype.itemsize
@@ -288,3 +293,18 @@ def _text(name: str, shape: tuple[int, ...], offsets: memoryview, data: memoryvi
     except pa.ArrowException as error:
         raise RefusedError(f"message: part {name!r} is not UTF-8.") from error
     return words
+
+
+def whole(
+    header: Mapping[str, Any],
+    name: str,
+    *,
+    least: int = 0,
+    most: int = 2**62 - 1,
+    of: str = "message",
+) -> int:
+    """The whole number `name` of a header, from `least` to `most`; `of` names the message."""
+    value = header.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise RefusedError(f"{of}: {name!r} must be a whole number of at least {least}.")
+    return value

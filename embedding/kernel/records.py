@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from embedding.kernel.calendar import Calendar as Calendar
 from embedding.kernel.calendar import Window as Window
 from embedding.kernel.calendar import WindowUnit as WindowUnit
 from embedding.kernel.errors import InputError
+from embedding.kernel.fields import IDS, MOMENT, Column, Entries, String, WholeNumber
 
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
@@ -65,6 +66,10 @@ class Document:
             raise InputError(f"{self.url}: published_at and fetched_at need a time zone.")
 
 
+PHRASE_TEXT = String(least=1, most=1_000)
+"""A phrase, or a part of one."""
+
+
 @dataclass(frozen=True)
 class Phrase:
     """Several words that are read as one since a text process found them to be one expression.
@@ -76,11 +81,11 @@ class Phrase:
     earlier  uses known from before, one for each author, which counted for its parts
     """
 
-    word: str
-    parts: tuple[str, ...]
+    word: Annotated[str, PHRASE_TEXT]
+    parts: Annotated[tuple[Annotated[str, PHRASE_TEXT], ...], Entries(least=2, most=16)]
     since: float
     joined: float
-    earlier: int
+    earlier: Annotated[int, WholeNumber(most=2**53)]
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Phrase:
@@ -357,7 +362,7 @@ class SourceProgress:
     documents: int
     tokens: int
     published: float
-    window: int
+    window: Annotated[int, MOMENT]
     lags: tuple[float, ...] = ()
 
 
@@ -373,10 +378,14 @@ class ScorePairs:
     """
 
     source: str
-    centres: IntArray
-    contexts: IntArray
-    negatives: IntArray
-    windows: IntArray
+    centres: Annotated[IntArray, IDS]
+    contexts: Annotated[IntArray, IDS]
+    negatives: Annotated[IntArray, Column("i8", ("n", "k"))]
+    windows: Annotated[IntArray, Column("i8", ("n",), above=-(2**40), most=2**40 - 1)]
+
+    def fault(self) -> str | None:
+        """What no column alone shows to be wrong."""
+        return None if len(self.centres) else "there is no pair to score"
 
 
 @dataclass(frozen=True)

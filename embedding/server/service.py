@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedding.evaluation.gold import read_gold
-from embedding.exchange.headers import whole
 from embedding.exchange.sharding import RunningShards, sharding
+from embedding.exchange.wire import whole
 from embedding.kernel.config import validate
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.memory import give_back
@@ -407,12 +407,12 @@ class Controls:
         self._server.state.idle(self._node(body))
 
     def fence(self, body: dict[str, Any]) -> dict[str, int | str]:
-        """Another node takes what a dead one read: {"node", "life"}.
+        """Another node takes what a dead one read: {"node", "incarnation"}.
 
-        It goes on behind `place`, what the node said with the last push that was taken: that is
+        It goes on behind `offset`, what the node said with the last push that was taken: that is
         number `sequence`, and `durable` the last one in a checkpoint.
         """
-        node, incarnation = self._node(body), body.get("life")
+        node, incarnation = self._node(body), body.get("incarnation")
         if not isinstance(incarnation, str) or not incarnation:
             raise RefusedError("fence: the mark of an incarnation is needed.", kind="control")
         if self._server.link is not None:
@@ -420,7 +420,7 @@ class Controls:
         entry = self._server.state.fence(node, incarnation)
         if entry.accepted > entry.durable:
             self._server.checkpoint(wait=False)
-        return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.offset}
+        return {"sequence": entry.accepted, "durable": entry.durable, "offset": entry.offset}
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Publish the snapshot of a window: {"start", "end"} in ISO 8601; with {"force": true}

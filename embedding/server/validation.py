@@ -3,141 +3,42 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from embedding.exchange.codec import check
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import (
-    TIMES,
-    UNITS,
-    ContextShift,
-    ContextSums,
-    RowDelta,
-    WordContexts,
-)
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs
+from embedding.kernel.records import IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
-
-MAX_SQUARED_NORM = 1e12
-"""Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
-MAX_MENTIONS = 2**40
-MAX_WEIGHT = 1e6
 
 
 def checked(push: Push, dim: int, most_bytes: int) -> Push:
-    """The push with its rows unpacked and as float32; shapes, ids and values were looked at.
+    """The push with its rows unpacked and as float32; all that its arrays hold was looked at.
 
     most_bytes  memory that the packed rows of a table may take when unpacked
 
     RefusedError says what is wrong with it.
     """
-    where = f"push {push.sequence} of node {push.node}"
-    deltas = []
-    packed = (unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
-    for delta in chain(push.deltas, packed):
-        ids, values = delta.ids, delta.values
-        if values.shape != (len(ids), dim):
-            raise RefusedError(
-                f"{where}: table {delta.table} has values of shape {values.shape}; "
-                f"{(len(ids), dim)} is accepted.",
-                kind="shape",
-            )
-        if not _distinct(ids):
-            raise RefusedError(f"{where}: table {delta.table}: an id is named twice.", kind="id")
-        values = widen(values) if values.dtype == np.float16 else values
-        deltas.append(RowDelta(delta.table, ids, values))
-        if not bounded(values):
-            raise RefusedError(
-                f"{where}: table {delta.table} holds values that are not finite or are absurdly "
-                "large: the node's training has diverged.",
-                kind="values",
-            )
-    rare = None if push.rare is None else _checked_rare(push.rare, where)
-    usage = tuple(_checked_usage(part, dim, where) for part in push.usage)
-    for shift in push.shifts:
-        _check_shift(shift, where)
-    return replace(push, deltas=tuple(deltas), packed=(), rare=rare, usage=usage)
-
-
-def _check_shift(shift: ContextShift, where: str) -> None:
-    """RefusedError for figures that no window has."""
-    most = np.float32(MAX_MENTIONS)
-    fit = bool(np.all((shift.weights > 0) & (shift.weights <= most)))
-    if not fit or not bool(np.all(np.abs(shift.figures) <= most)):
-        raise RefusedError(
-            f"{where}: contexts that pulled words, whose figures are not finite or absurdly large.",
-            kind="values",
-        )
-    if not _distinct(shift.ids):
-        raise RefusedError(f"{where}: contexts that pulled a word name it twice.", kind="id")
-
-
-def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
-    """Sums of contexts as they are; RefusedError says what is wrong with them."""
-    shape = (len(part.documents), dim)
-    if part.sums.shape != shape:
-        raise RefusedError(
-            f"{where}: the context sums of its words have the shape {part.sums.shape}; "
-            f"{shape} is accepted.",
-            kind="shape",
-        )
-    if part.part >= TIMES * UNITS:
-        raise RefusedError(
-            f"{where}: context sums of part {part.part}; 0 to {TIMES * UNITS - 1} are accepted.",
-            kind="id",
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        fit = bounded(widen(part.sums)) and bool(part.documents.sum() <= MAX_SQUARED_NORM)
-    if not fit or np.any(part.documents < 0):
-        raise RefusedError(
-            f"{where}: context sums that are not finite, negative or absurdly large.",
-            kind="values",
-        )
-    if not _distinct(part.ids):
-        raise RefusedError(f"{where}: context sums name an id twice.", kind="id")
-    return part
-
-
-def bounded(values: FloatArray | HalfArray) -> bool:
-    """Whether all are finite and none absurdly large.
-
-    One pass of a dot product finds NaN, infinity and divergence without a temporary.
-    """
-    flat = values.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = float(np.dot(flat, flat))
-    return math.isfinite(norm) and norm <= MAX_SQUARED_NORM
-
-
-def _checked_rare(rare: WordContexts, where: str) -> WordContexts:
-    """What stood around words, weights as float32; RefusedError says what is wrong with it."""
-    same = len(rare.ids) == len(rare.sizes) == len(rare.mentions)
-    if not same or not int(rare.sizes.sum()) == len(rare.contexts) == len(rare.weights):
-        raise RefusedError(
-            f"{where}: the contexts of young words have other numbers than their sizes say.",
-            kind="shape",
-        )
-    if not _distinct(rare.ids):
-        raise RefusedError(f"{where}: a young word is named twice.", kind="id")
-    weights = rare.weights.astype(np.float32)
-    fit = bool(np.all((weights > 0) & (weights <= MAX_WEIGHT)) and np.all(rare.sizes >= 0))
-    if not fit or np.any((rare.mentions < 1) | (rare.mentions > MAX_MENTIONS)):
-        raise RefusedError(
-            f"{where}: contexts of young words whose weights or mentions are not finite, not "
-            "above 0 or absurdly large.",
-            kind="values",
-        )
-    return replace(rare, contexts=rare.contexts.astype(np.int64), weights=weights)
+    packed = tuple(unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
+    deltas = tuple(
+        replace(delta, values=widen(delta.values)) if delta.values.dtype == np.float16 else delta
+        for delta in push.deltas + packed
+    )
+    rare = push.rare
+    if rare is not None:
+        weights, contexts = rare.weights.astype(np.float32), rare.contexts.astype(np.int64)
+        rare = replace(rare, contexts=contexts, weights=weights)
+    found = replace(push, deltas=deltas, packed=(), rare=rare)
+    check(found, f"push {push.sequence} of node {push.node}", dim=dim)
+    return found
 
 
 def check_ids(push: Push, vocabulary: Vocabulary) -> None:
@@ -167,17 +68,6 @@ def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:
             kind="id",
         )
     return ids
-
-
-def _distinct(ids: IntArray) -> bool:
-    """Whether no id occurs twice: quick for sorted ids, or two sorted runs of them."""
-    if len(ids) < 2:
-        return True
-    steps = np.diff(ids) > 0
-    if bool(steps.all()):
-        return True
-    ordered = np.sort(ids, kind="stable")
-    return bool((np.diff(ordered) > 0).all())
 
 
 def check_score(score: ScorePairs, vocabulary: Vocabulary) -> tuple[IntArray, IntArray, IntArray]:

@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
-from embedding.exchange.codec import SHIFTS, USED, decode_push, encode_push, word_context_arrays
+from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.headers import whole
-from embedding.exchange.payload import RowDelta, summed
+from embedding.exchange.payload import RowDelta, WordContexts, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.relay import TOGETHER
-from embedding.exchange.wire import Array, Message
+from embedding.exchange.wire import Array, Message, whole
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import Entries
 from embedding.kernel.records import IntArray, Table
 
-_MOST = 4096
-"""Nodes of which one message brings pushes."""
-OFFSETS = "places"
-_COLUMNS = ("counted", "counts", "repeats")
-_BESIDE = {"used": USED, "shifted": SHIFTS[:1], "pulled": SHIFTS[1:]}
-"""Columns that only some pushes have, by the name of their lengths in the header."""
+OFFSETS = "offsets"
 
 
 def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
@@ -53,84 +48,38 @@ def _sum(table: Table, deltas: Sequence[RowDelta]) -> RowDelta:
     return RowDelta(table, ids, narrow(values) if half else values)
 
 
-def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
-    """Pushes of different nodes as one message.
+@dataclass(frozen=True)
+class PushesTogether:
+    """Pushes of different nodes.
 
-    sessions  of each node's own stream: a process that was replaced adds nothing by this way
+    deltas, rare  of all of them, added up
+    sessions      of each node's own stream: a process that was replaced adds nothing by this way
     """
-    plain = [encode_push(replace(push, deltas=(), rare=None, offset="")) for push in pushes]
-    arrays: dict[str, Array] = {}
-    for delta in add_up(pushes):
-        arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
-        arrays[f"{delta.table}.values"] = delta.values
+
+    op: ClassVar = TOGETHER
+
+    pushes: Annotated[tuple[Push, ...], Entries(4096, least=1)]
+    sessions: tuple[int, ...]
+    deltas: tuple[RowDelta, ...] = ()
+    rare: WordContexts | None = None
+
+
+def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
+    """Pushes of different nodes as one message, their rows added up."""
     rare = summed([push.rare for push in pushes if push.rare is not None])
-    if rare is not None:
-        arrays |= word_context_arrays(rare)
-    for name in _COLUMNS:
-        arrays[name] = np.concatenate([message.arrays[name] for message in plain])
-    beside = {}
-    for length, columns in _BESIDE.items():
-        beside[length] = [len(message.arrays.get(columns[0], ())) for message in plain]
-        for name in columns if any(beside[length]) else ():
-            arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
-    words = pa.concat_arrays([message.texts["words"] for message in plain])
-    arrays[OFFSETS], sizes = joined_texts([push.offset for push in pushes])
-    header = {
-        "op": TOGETHER,
-        "pushes": [dict(message.header) for message in plain],
-        OFFSETS: sizes,
-        "sessions": list(sessions),
-        "counted": [len(message.arrays["counted"]) for message in plain],
-        "named": [len(message.texts["words"]) for message in plain],
-        **beside,
-    }
-    return Message(header, arrays, {"words": words})
+    plain = tuple(replace(push, deltas=(), rare=None) for push in pushes)
+    return to_message(PushesTogether(plain, tuple(sessions), add_up(pushes), rare))
 
 
 def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     """The pushes, the first of them with all rows, and their sessions; RefusedError otherwise."""
-    header = message.header
-    headers = header.get("pushes")
-    if not isinstance(headers, list) or not 1 <= len(headers) <= _MOST:
-        raise RefusedError(f"{TOGETHER}: `pushes` must be a list of 1 to {_MOST} headers.")
-    if not all(isinstance(each, dict) for each in headers):
-        raise RefusedError(f"{TOGETHER}: each header must be a JSON object.")
-    n = len(headers)
-    sessions = _whole_list(header.get("sessions"), "sessions", n)
-    # Nodes of before 2026-11-27 send `repeats` without what they know of authors.
-    ndim = 1 if getattr(message.arrays.get("repeats"), "ndim", 2) == 1 else 2
-    columns = {
-        name: message.array(name, "i8", ndim if name == "repeats" else 1) for name in _COLUMNS
-    }
-    ends = np.cumsum([0, *_whole_list(header.get("counted"), "counted", n)])
-    words = message.text("words")
-    named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
-    if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
-        raise RefusedError(f"{TOGETHER}: the columns of the word counts differ in length.")
-    beside = {length: _beside(message, length, n) for length in _BESIDE}
-    pushes, offsets = [], split_texts(message, OFFSETS, n)
-    for i, own in enumerate(headers):
-        arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
-        if i == 0:
-            arrays |= {k: v for k, v in message.arrays.items() if "." in k}
-        for given, stops in beside.values():
-            if stops[i + 1] > stops[i]:
-                arrays |= {name: each[stops[i] : stops[i + 1]] for name, each in given.items()}
-        part = words.slice(named[i], named[i + 1] - named[i])
-        header = {**own, "place": offsets[i]}
-        pushes.append(decode_push(Message(header, arrays, {"words": part})))
-    if len({push.node for push in pushes}) < n:
+    found = from_message(PushesTogether, message)
+    if len(found.sessions) != len(found.pushes):
+        raise RefusedError(f"{TOGETHER}: `sessions` must be a list of {len(found.pushes)} numbers.")
+    if len({push.node for push in found.pushes}) < len(found.pushes):
         raise RefusedError(f"{TOGETHER}: a node is named twice.")
-    return pushes, sessions
-
-
-def _beside(message: Message, length: str, n: int) -> tuple[dict[str, Array], IntArray]:
-    """Columns that only some pushes have, and int64 [n + 1] where those of each push begin."""
-    stops = np.cumsum([0, *_whole_list(message.header.get(length), length, n)])
-    given = {name: message.arrays[name] for name in _BESIDE[length] if name in message.arrays}
-    if any(len(each) != stops[-1] for each in given.values()) or bool(given) != bool(stops[-1]):
-        raise RefusedError(f"{TOGETHER}: the columns of `{length}` differ in length.")
-    return given, stops
+    first = replace(found.pushes[0], deltas=found.deltas, rare=found.rare)
+    return [first, *found.pushes[1:]], list(found.sessions)
 
 
 def joined_texts(texts: Sequence[str]) -> tuple[Array, list[int]]:

@@ -48,7 +48,9 @@ def test_the_task_asks_again_and_its_log_says_for_whom_it_waits(
         ) as node:
             clock = node.hello().clock
             progress = (SourceProgress("뉴스", 1, 1, AT + 60.0, AT, ()),)
-            clock = node.push(Push("n0", 1, clock, life="a", progress=progress, tokens=1)).clock
+            clock = node.push(
+                Push("n0", 1, clock, incarnation="a", progress=progress, tokens=1)
+            ).clock
             said: list[str] = []
             asked_again = threading.Event()
             cut = ParameterClient.cut
@@ -64,7 +66,7 @@ def test_the_task_asks_again_and_its_log_says_for_whom_it_waits(
 
             def hand_in() -> None:
                 assert asked_again.wait(200)
-                push = Push("n0", 2, clock, life="a", hand_ins=(HandIn(AT, 2),))
+                push = Push("n0", 2, clock, incarnation="a", hand_ins=(HandIn(AT, 2),))
                 node.push(push)
 
             context: dict[str, Any] = {

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.codec import encode_push
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.base import packing
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
@@ -145,7 +145,7 @@ def victim(server, request):
     client, ids = open_client(server, request.param)
     rng = np.random.default_rng(11)
     sent = client.feedback.encode(Push("n0", 1, 0, deltas(rng, ids)))
-    yield server, client, ids, encode_push(sent)
+    yield server, client, ids, to_message(sent)
     client.close()
 
 
@@ -156,7 +156,7 @@ def test_damaged_bytes_are_refused_or_finite_and_never_half_taken(victim, data):
     before = contexts(server, ids)
     arrays = {name: np.array(part) for name, part in message.arrays.items()}
     named = json.loads(json.dumps(message.header["packed"]))
-    name = data.draw(st.sampled_from(["in.packed", "out.packed"]))
+    name = data.draw(st.sampled_from(["in.u1", "out.u1"]))
     what = data.draw(st.sampled_from(["flip", "cut", "more", "rows", "dim", "entries", "kind"]))
     if what == "flip":
         at = data.draw(st.integers(0, len(arrays[name]) - 1))
@@ -166,9 +166,10 @@ def test_damaged_bytes_are_refused_or_finite_and_never_half_taken(victim, data):
     elif what == "more":
         arrays[name] = np.append(arrays[name], np.uint8(data.draw(st.integers(0, 255))))
     else:
-        where = ["kind", "rows", "dim", "entries"].index(what)
-        change = data.draw(st.integers(-3, 2**45) if where else st.just("zip"))
-        named[name.removesuffix(".packed")][where] = change
+        where = ["table", "kind", "rows", "dim", "entries"].index(what)
+        change = data.draw(st.integers(-3, 2**45) if where > 1 else st.just("zip"))
+        row = next(row for row in named if row[0] == name.removesuffix(".u1"))
+        row[where] = change
     # A gap in the sequence: whatever passes every check of the rows is refused for that.
     header = {**message.header, "packed": named, "sequence": 77}
     with pytest.raises(RefusedError) as refused:
@@ -185,8 +186,8 @@ def test_packed_rows_of_unknown_tables_and_words_are_refused(server):
     with pytest.raises(RefusedError, match="id"):
         client.push(Push("n0", 1, 0, (far,)))
     sent = client.feedback.encode(Push("n0", 1, 0, deltas(rng, ids)))
-    message = encode_push(sent)
-    for packed in ({"middle": ["onebit", 1, DIM, DIM]}, [], {"in": ["onebit", 1, DIM]}):
+    message = to_message(sent)
+    for packed in ([["middle", "onebit", 1, DIM, DIM, [1]]], {}, [["in", "onebit", 1, DIM]]):
         with pytest.raises(RefusedError, match="packed"):
             client.peer.request(
                 Message({**message.header, "packed": packed}, message.arrays, message.texts)

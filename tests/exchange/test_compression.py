@@ -59,8 +59,8 @@ def dense(deltas, ids: np.ndarray, dim: int) -> np.ndarray:
 
 
 def taken(push: Push, dim: int) -> list[RowDelta]:
-    batch, header = encode(codec.encode_push(push))
-    back = codec.decode_push(decode(batch, pa.py_buffer(header)))
+    batch, header = encode(codec.to_message(push))
+    back = codec.from_message(Push, decode(batch, pa.py_buffer(header)))
     return [*back.deltas, *(unpack(each, dim=dim, most_bytes=ROOM) for each in back.packed)]
 
 
@@ -203,7 +203,7 @@ def test_a_push_is_sent_again_as_the_same_bytes(kind):
     values = np.random.default_rng(0).normal(size=(20, 16), scale=0.01).astype(np.float32)
     push = Push("n", 1, 0, (RowDelta(Table.IN, np.arange(20), values),))
     sent = Feedback(config(kind)).encode(push)
-    one, other = (encode(codec.encode_push(sent)) for _ in range(2))
+    one, other = (encode(codec.to_message(sent)) for _ in range(2))
     assert one[1] == other[1]
     assert one[0].equals(other[0])
     assert sent.nbytes < values.nbytes / 2, "fp16 is smaller, and leaves nothing out"

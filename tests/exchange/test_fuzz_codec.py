@@ -30,7 +30,7 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-PUSH = codec.encode_push(
+PUSH = codec.to_message(
     Push(
         node="n",
         sequence=1,
@@ -59,7 +59,7 @@ PUSH = codec.encode_push(
         ),
     )
 )
-PULL = codec.encode_pull(
+PULL = codec.to_message(
     PullRequest(
         {Table.IN: ints(0, 1), Table.OUT: ints(1)},
         0,
@@ -98,13 +98,13 @@ def changed(message: Message, data: st.DataObject) -> Message:
     """The message with some of its keys and parts exchanged, left out or added."""
     header, parts, words = dict(message.header), dict(message.arrays), dict(message.texts)
     for held, drawn, more in (
-        (header, values, ["packed", "place", "entries", "busy_s", "at", "keeps", "rows", "score"]),
+        (header, values, ["packed", "offset", "entries", "busy_s", "at", "keeps", "ids", "score"]),
         (
             parts,
             arrays,
-            ["in.packed", "sub.ids", "sub.values", "young.words", "used_at", "grams"],
+            ["in.u1", "sub.i8", "sub.f4", "rare.i8", "usage.f2", "ids.sub.i8"],
         ),
-        (words, texts, ["words"]),
+        (words, texts, ["counts.words"]),
     ):
         names = st.sampled_from([*held, *more])
         for name in data.draw(st.lists(names, max_size=2)):
@@ -117,7 +117,7 @@ def changed(message: Message, data: st.DataObject) -> Message:
 
 def test_all_that_a_push_brings_fits_one_message():
     batch, header = encode(PUSH)
-    found = codec.decode_push(decode(batch, pa.py_buffer(header)))
+    found = codec.from_message(Push, decode(batch, pa.py_buffer(header)))
     assert len(found.deltas) == 2
     assert len(found.usage) == 1
     (shift,) = found.shifts
@@ -133,15 +133,15 @@ def test_all_that_a_push_brings_fits_one_message():
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_any_message_is_read_or_refused_in_a_sentence(message, data):
     bad = changed(message, data)
-    for read in (codec.decode_push, codec.decode_pull, codec.decode_row_ids):
-        reason = refusal(read, bad)
+    for record in (Push, PullRequest):
+        reason = refusal(record, bad)
         assert reason is None or (reason.endswith(".") and "\n" not in reason)
 
 
-def refusal(read, message: Message) -> str | None:
+def refusal(record, message: Message) -> str | None:
     """Why a message was refused; None when it was read."""
     try:
-        read(message)
+        codec.check(codec.from_message(record, message), "message", dim=DIM)
     except RefusedError as error:
         return str(error)
     return None

@@ -62,8 +62,8 @@ def test_counts_of_the_vocabulary_come_back_whole_or_not(counts):
     none = np.empty(0, dtype=np.int64)
     counts = np.array(counts)
     delta = VocabularyDelta(1, ["a"], np.array([4]), np.array([2]), none, np.array([1, 4]), counts)
-    batch, header = encode(codec.encode_vocabulary(delta))
-    back = codec.decode_vocabulary(decode(batch, pa.py_buffer(header)))
+    batch, header = encode(codec.to_message(delta))
+    back = codec.from_message(VocabularyDelta, decode(batch, pa.py_buffer(header)))
     assert back.alive_counts.dtype == np.float64
     assert np.array_equal(back.alive_counts, counts)
 

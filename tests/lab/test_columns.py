@@ -11,6 +11,7 @@ from named import QUICK, named
 from threads import fleet, sharded
 
 from embedding.exchange.channel import Channel
+from embedding.exchange.codec import with_record
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -281,13 +282,7 @@ OPEN = {"op": "open", "at": [0, 0], "rows": "float32"}
 def opening(**changes) -> Message:
     """A message that opens a block, some of whose parts are exchanged."""
     batch = block(np.arange(WORDS), 1)
-    header, arrays = batch.header(), batch.arrays()
-    for name, value in changes.items():
-        if f"batch.{name}" in arrays:
-            arrays[f"batch.{name}"] = value
-        else:
-            header[name] = value
-    return Message({**OPEN, "batch": header}, arrays)
+    return with_record(Message(OPEN), "batch", replace(batch, **changes))
 
 
 SGNS_DRAWS = draws_of(SGNS)
@@ -297,16 +292,16 @@ SGNS_DRAWS = draws_of(SGNS)
     ("message", "reason"),
     [
         (opening(words=np.array([WORDS], np.int32)), "words name rows outside"),
-        (opening(words=np.array([-1], np.int32)), "words name rows outside"),
+        (opening(words=np.array([-1], np.int32)), "at least 0"),
         (opening(pool=np.array([WORDS], np.int32)), "pool name rows outside"),
-        (opening(ids=np.zeros(WORDS, np.int64)), "named twice"),
+        (opening(ids=np.zeros(WORDS, np.int64)), "names one twice"),
         (opening(ids=np.arange(5)), "25 inputs of 5 rows"),
         (opening(sentences=np.array([0, 70], np.int32)), "must rise from 0 to 60"),
         (opening(sentences=np.array([], np.int32)), "must rise from 0 to 60"),
-        (opening(seed=-1), "'seed' must be"),
-        (opening(pairs=0), "'pairs' must be"),
-        (opening(rate=1e9), "'rate' must be"),
-        (opening(rate="x"), "'rate' must be"),
+        (opening(seed=-1), "seed must be"),
+        (opening(pairs=0), "pairs must be"),
+        (opening(rate=1e9), "rate must be"),
+        (opening(rate="x"), "rate must be"),
         (opening(draws={}), "`draws` must have"),
         (opening(draws={**SGNS_DRAWS, "window": 0}), "no settings of a model"),
         (
@@ -315,8 +310,8 @@ SGNS_DRAWS = draws_of(SGNS)
         ),
         (opening(draws={**SGNS_DRAWS, "window": 1000, "negative": 1000}), "has to be smaller"),
         (Message(OPEN), "learnt where columns lie"),
-        (Message({**OPEN, "batch": [1]}), "must be an object"),
-        (Message({"op": "open", "batch": {}}), "is missing"),
+        (Message({**OPEN, "batch": [1]}), "a row of batch must be"),
+        (Message({"op": "open", "batch": {}}), "a row of batch must be"),
     ],
 )
 def test_a_wrong_block_is_refused_and_the_stream_goes_on(message, reason):

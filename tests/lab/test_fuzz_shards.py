@@ -13,9 +13,11 @@ from rawgrpc import exchange, flight_data, parts
 from threads import fleet, sharded
 
 from embedding.exchange.channel import Channel
+from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.contributors import AdmissionRequest
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -46,9 +48,8 @@ def server():
         }
         channel.request(Message(hello))
         words, counts = ["말", "글", "집", "길"], ints(1, 1, 1, 1)
-        import pyarrow as pa
 
-        channel.request(Message({"op": "admit"}, {"counts": counts}, {"words": pa.array(words)}))
+        channel.request(to_message(AdmissionRequest(words, counts)))
         running.state.rows.links.catch_up(60)
         yield running
         channel.close()
@@ -118,20 +119,24 @@ def test_a_wrong_greeting_is_refused(server, channel, message, reason):
 @pytest.mark.parametrize(
     ("header", "arrays", "reason"),
     [
-        ({"op": "pull", "at": [1]}, {"vectors": ints(), "contexts": ints()}, "at"),
-        ({"op": "pull", "at": "x"}, {"vectors": ints(), "contexts": ints()}, "at"),
-        ({"op": "pull"}, {"vectors": ints(), "contexts": ints()}, "at"),
-        ({"op": "pull", "at": [0, 0]}, {"vectors": ints(0).astype("i4"), "contexts": ints()}, "i"),
+        ({"op": "pull", "at": [1]}, {}, "at"),
+        ({"op": "pull", "at": "x"}, {}, "at"),
+        ({"op": "pull"}, {}, "at"),
+        ({"op": "pull", "at": [0, 0], "clock": 0, "ids": [["in", 1, "i4"]]}, {}, "types i8"),
         ({"op": "rows", "table": "in"}, {"ids": ints(0)}, "not known"),
         ({"op": "sums", "at": [1, 0]}, {"ids": ints(0), "offsets": ints(0, 1)}, "not known"),
         ({"op": "copied", "number": 1}, {"ids": ints(0)}, "not known"),
         ({"op": "log", "entries": [["copy"]], "first": 0}, {}, "not known"),
         ({"op": "changes", "at": [1], "seen": 0, "epoch": 0}, {}, "at"),
         ({"op": "changes", "at": [0, 0], "seen": -2, "epoch": 0}, {}, "seen"),
-        ({"op": "piece", "sequence": 1, "piece": 3}, {}, "piece 3 of entry 1"),
+        ({"op": "piece", "sequence": 1, "piece": 3, "sizes": [0]}, {}, "piece 3 of entry 1"),
         ({"op": "moves", "table": "in", "at": [0, 0], "first": 0, "most": 1}, {}, "not known"),
         ({"op": "adopt", "table": "in"}, {"ids": ints(0)}, "not known"),
-        ({"op": "stand", "life": 1, "at": [0, 0], "applied": {}, "next_id": 9}, {}, "not known"),
+        (
+            {"op": "stand", "incarnation": 1, "at": [0, 0], "applied": {}, "next_id": 9},
+            {},
+            "not known",
+        ),
         ({"op": "nothing"}, {}, "not known"),
         ({"op": ["pull"]}, {}, "not known"),
     ],
@@ -160,9 +165,9 @@ def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server, chann
     channel.request(hello())
     state = shard(server).state
     at = [state.cursor.number, state.cursor.position]
-    asked = {"vectors": np.zeros(20_000, dtype=np.int64), "contexts": ints()}
+    asked = PullRequest({Table.IN: np.zeros(20_000, dtype=np.int64)}, 0)
     with pytest.raises(RefusedError, match="max_message_bytes"):
-        channel.request(Message({"op": "pull", "at": at}, asked))
+        channel.request(to_message(asked, at=at))
 
 
 @settings(
@@ -185,8 +190,8 @@ def test_fuzzed_headers_are_answered(server, changes):
     _, header, metadata, body = parts(hello())
     push = Message(
         {"op": "push", "node": "fuzz", "sequence": 1, "clock": 0, "tokens": 0, "pairs": 0,
-         "at": [1, 10**6], **changes},
-        {"in.ids": ints(1), "in.values": np.zeros((1, DIM), "f4")},
+         "at": [1, 10**6], "deltas": [["in", [1, DIM, "f4"]]], **changes},
+        {"in.i8": ints(1), "in.f4": np.zeros((1, DIM), "f4")},
     )  # fmt: skip
     schema, other, bad, tail = parts(push)
     sent = [

@@ -394,7 +394,7 @@ def test_lags_of_many_documents_do_not_burst_the_header() -> None:
     entry = compose(Cut(told, (), (), dict), {}, GroupConfig(), 1, 2).entry
     (message,) = encode_entry(entry, 1 << 22)
     assert len(encode(message)[1]) < MAX_HEADER_BYTES
-    (part,) = entry.parts
+    (part,) = entry.pushes
     assert 900 < len(part.progress[7].lags) < 1200
     assert part.progress[7].lags[-1] == progress[7].lags[-1], "the latest"
     assert part.progress[7].documents == 5000
@@ -412,7 +412,7 @@ def test_a_life_that_a_group_has_fenced_stays_fenced_when_the_group_is_killed(
             if known:
                 old.hello()
             channel = Channel(b.location, QUICK)
-            assert channel.action("fence", {"node": "n1", "life": "old"})["sequence"] == 0
+            assert channel.action("fence", {"node": "n1", "incarnation": "old"})["sequence"] == 0
             channel.close()
             old.close()
         with following(leader) as b:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from grouped import DIM, counted, following, ints, moved, read
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.timeout(600)
 LONG = "가" * 1_000_000
 
 
-def test_long_places_of_several_nodes_are_no_part_of_the_header() -> None:
+def test_long_offsets_of_several_nodes_are_no_part_of_the_header() -> None:
     pushes = [Push(f"n{i}", 1, 0, offset=f"{i}{LONG}") for i in range(5)]
     message = encode_together(pushes, [1] * 5)
     assert len(encode(message)[1]) < MAX_HEADER_BYTES // 1000
@@ -33,15 +35,11 @@ def test_long_places_of_several_nodes_are_no_part_of_the_header() -> None:
     assert [push.offset for push in found] == [push.offset for push in pushes]
 
 
-@pytest.mark.parametrize("sizes", [[5], [4, 0], [-4], "x", None])
-def test_places_that_do_not_fit_their_sizes_are_refused(sizes: object) -> None:
-    message = encode_together([Push("n0", 1, 0, offset="봄a")], [1])
-    header = {**message.header, "places": sizes}
-    with pytest.raises(RefusedError):
-        decode_together(Message(header, message.arrays, message.texts))
-    bad = {**message.arrays, "places": message.arrays["places"][1:]}
-    with pytest.raises(RefusedError, match="UTF-8"):
-        decode_together(Message({**message.header, "places": [3]}, bad, message.texts))
+@pytest.mark.parametrize("words", [[], ["봄", "여름"]])
+def test_offsets_that_are_not_as_many_as_the_pushes_are_refused(words: list[str]) -> None:
+    message = encode_together([Push("n0", 1, 0, offset=LONG)], [1])
+    with pytest.raises(RefusedError, match="than its records say"):
+        decode_together(replace(message, texts={"pushes.offset": text_array(words)}))
 
 
 def test_a_message_in_pieces_is_whole_again() -> None:
@@ -71,12 +69,12 @@ def test_of_what_a_process_hands_in_the_last_word_goes_on() -> None:
             usage=(part,) if value else (),
             hand_ins=() if first is None else (HandIn(7, first),),
             progress=(SourceProgress("뉴스", 1, 9, 8.0, 7, ()),) if read else (),
-            life="a",
+            incarnation="a",
         )
 
     portions = [push(1, 1.0), push(2, 2.0, first=1), push(3, 3.0), push(4, 4.0, first=3)]
     found = merged([push(5, read=True), *portions])
-    assert found.life == "a"
+    assert found.incarnation == "a"
     assert [float(one.sums[0, 0]) for one in found.usage] == [3.0, 4.0]
     assert found.hand_ins == (HandIn(7, 3),)
     more = merged([*portions, push(5, read=True)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,18 +14,21 @@ from named import QUICK
 from threads import sharded
 
 from embedding.exchange.channel import Channel
+from embedding.exchange.codec import to_message
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.wire import Message, text_array
+from embedding.exchange.wire import Message
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import Table
 from embedding.server.compatibility import SERVER_GROUPS, SHARDS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.traits import POLICIES
 from embedding.server.service import ParameterServer, running_server
 from waiting import until
 from yeoron_lab.groups.client import LeaderClient
+from yeoron_lab.groups.entry import EntryPiece, GroupEntry
 from yeoron_lab.groups.leader import check_follows
-from yeoron_lab.together import encode_together
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -138,7 +143,7 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     client.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:
-        return client.peer.request(Message(header, arrays or {}, {"words": text_array([])}))
+        return client.peer.request(Message(header, arrays or {}))
 
     yield send
     client.close()
@@ -146,16 +151,23 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
 
 TOLD = {"op": "changes", "seen": 0, "epoch": 0}
 LONG = {"x" * 1001: {"pending": 1}}
-GOOD = dict(encode_together([Push("n1", 1, 0, tokens=1)], [0]).header)
-GOOD |= {"op": "merge", "sequence": 1, "pieces": 0, "after": [0], "digests": [], "scored": []}
-PART = GOOD["pushes"][0]
+PART = Push("n1", 1, 0, tokens=1)
 
 
-def parts(**rows: np.ndarray) -> dict[str, np.ndarray]:
-    """What travels beside the header: a row of `out`, unless told otherwise."""
-    arrays = dict(encode_together([Push("n1", 1, 0)], [0]).arrays)
-    good = {"ids": ints(0), "values": np.ones((1, DIM), dtype=np.float32)}
-    return arrays | {f"out.{name}": rows.get(name, value) for name, value in good.items()}
+def rows(ids: np.ndarray | None = None, values: np.ndarray | None = None) -> dict[str, Any]:
+    """A row of `out`, unless told otherwise."""
+    ids = ints(0) if ids is None else ids
+    values = np.ones((len(ids), DIM), dtype=np.float32) if values is None else values
+    return {"rows": (RowDelta(Table.OUT, ids, values),)}
+
+
+GOOD = GroupEntry("g", 1, (PART,), (0,), **rows())
+
+
+def merging(entry: GroupEntry = GOOD, pieces: int = 0) -> tuple[dict, dict]:
+    """Header and parts of an entry's last message."""
+    message = to_message(entry, pieces=pieces)
+    return dict(message.header), dict(message.arrays)
 
 
 @pytest.mark.parametrize(
@@ -164,30 +176,30 @@ def parts(**rows: np.ndarray) -> dict[str, np.ndarray]:
         ({"sequence": 3}, "gap"),
         ({"sequence": 0}, "sequence"),
         ({"pieces": 2}, "0 pieces of entry 1 came before"),
-        ({"after": [1]}, "not above `after`"),
-        ({"after": []}, "`after` must be"),
-        ({"after": ["x"]}, "after"),
-        ({"digests": [1]}, "digest"),
-        ({"scored": [["s", 0, -1.0, 1]]}, "must be finite and not negative"),
-        ({"scored": [["s", 0, 1.0]]}, "row of `scored`"),
-        ({"pushes": [{**PART, "node": "g"}]}, "g is a group"),
-        ({"pushes": [{**PART, "node": "a\nb"}]}, "control characters"),
-        ({"pushes": [{**PART, "sequence": 5}], "after": [3]}, "of which 0 are taken"),
-        ({"values": np.full((1, DIM), np.nan, dtype=np.float32)}, "not finite"),
-        ({"values": np.ones((1, 3), dtype=np.float32)}, "shape"),
-        ({"ids": ints(99)}, "outside"),
-        ({"ids": ints(0, 0), "values": np.ones((2, DIM), dtype=np.float32)}, "twice"),
+        ({"after": (1,)}, "not above `after`"),
+        ({"after": ()}, "`after` must be"),
+        ({"after": ("x",)}, "after"),
+        ({"digests": (1,)}, "digest"),
+        ({"scored": (("s", 0, -1.0, 1),)}, "scored must be a finite number from 0"),
+        ({"pushes": (replace(PART, node="g"),)}, "g is a group"),
+        ({"pushes": (replace(PART, node="a\nb"),)}, "control characters"),
+        ({"pushes": (PART, PART), "after": (0, 0)}, "named twice"),
+        ({"pushes": (replace(PART, sequence=5),), "after": (3,)}, "of which 0 are taken"),
+        (rows(values=np.full((1, DIM), np.nan, dtype=np.float32)), "not finite"),
+        (rows(values=np.ones((1, 3), dtype=np.float32)), "shape"),
+        (rows(ints(99)), "outside"),
+        (rows(ints(0, 0)), "twice"),
     ],
 )
 def test_an_entry_that_is_wrong_changes_nothing(leader, raw, changes, what: str) -> None:
     before = read(leader, ints(0, 1)).tobytes()
     changes = dict(changes)
-    rows = {name: changes.pop(name) for name in ("ids", "values") if name in changes}
+    pieces = changes.pop("pieces", 0)
     with pytest.raises(RefusedError, match=what):
-        raw({**GOOD, **changes}, parts(**rows))
+        raw(*merging(replace(GOOD, **changes), pieces))
     assert read(leader, ints(0, 1)).tobytes() == before
     assert leader.state.ledger.of("g").accepted == leader.state.ledger.of("n1").accepted == 0
-    raw(GOOD, parts())
+    raw(*merging())
     assert read(leader, ints(0))[0, 0] == 1.0  # the stream goes on
 
 
@@ -205,7 +217,7 @@ def test_an_entry_that_is_wrong_changes_nothing(leader, raw, changes, what: str)
         ({**TOLD, "told": {"nodes": {"n1": {"report": {"sources": LONG}}}}}, "a name of at most"),
         ({"op": "rows", "table": "none"}, "in, out or sub"),
         ({"op": "rows", "table": "sub"}, "n-grams"),
-        ({"op": "piece", "sequence": 1, "piece": 3}, "piece 3 of entry 1"),
+        ({"op": "piece", "sequence": 1, "piece": 3, "sizes": [0]}, "piece 3 of entry 1"),
     ],
 )
 def test_questions_that_are_wrong_are_refused(leader, raw, header: dict, what: str) -> None:
@@ -218,10 +230,10 @@ def test_questions_that_are_wrong_are_refused(leader, raw, header: dict, what: s
 
 
 def test_pieces_take_no_more_memory_than_the_rows_that_there_are(raw) -> None:
-    def piece(number: int, rows: int, dim: int = DIM) -> None:
-        header = {"op": "piece", "sequence": 1, "piece": number}
-        values = np.ones((rows, dim), dtype=np.float32)
-        raw(header, {"out.ids": np.arange(rows), "out.values": values})
+    def piece(number: int, n: int, dim: int = DIM) -> None:
+        values = np.ones((n, dim), dtype=np.float32)
+        message = to_message(EntryPiece(1, number, **rows(np.arange(n), values)))
+        raw(message.header, message.arrays)
 
     with pytest.raises(RefusedError, match=r"values of shape \(2, 0\)"):
         piece(0, 2, 0)
@@ -231,13 +243,13 @@ def test_pieces_take_no_more_memory_than_the_rows_that_there_are(raw) -> None:
         piece(number, 0)
     with pytest.raises(RefusedError, match="10 rows; at most 9"):
         piece(9, 0)
-    raw(GOOD, parts())
+    raw(*merging())
 
 
 def test_an_entry_of_one_node_too_many_is_refused(leader, raw, monkeypatch) -> None:
     monkeypatch.setattr("embedding.server.validation.MAX_NODES", 1)
     with pytest.raises(RefusedError, match="node n1: 1 nodes are known already"):
-        raw(GOOD, parts())
+        raw(*merging())
     assert set(leader.state.ledger.nodes) == {"g"}
 
 

@@ -101,7 +101,7 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     ask = line.pull
 
     def pull(request: PullRequest) -> Any:
-        asked.append(sum(map(len, request.rows.values())))
+        asked.append(sum(map(len, request.ids.values())))
         return ask(request)
 
     monkeypatch.setattr(line, "pull", pull)

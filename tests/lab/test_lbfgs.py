@@ -103,7 +103,7 @@ def offer(node: str, number: int, *, shared: bool) -> Offer:
         outward=objective.touches(WORDS, WORDS)[1],
         pairs=objective.pairs,
         tokens=len(block.tokens),
-        material=PortionInput(block, seed) if shared else None,
+        material=PortionInput.of(block, seed) if shared else None,
     )
 
 

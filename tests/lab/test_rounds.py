@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import (
@@ -27,7 +28,7 @@ from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import BlockPlan, CodedText, plan
 from embedding.worker.learning.rehearsal import Rehearsal
 from waiting import until
-from yeoron_lab.lbfgs.batch import Result, Task, work
+from yeoron_lab.lbfgs.batch import Result, Task, Work
 from yeoron_lab.lbfgs.batchwork import BatchWork
 from yeoron_lab.lbfgs.objective import Objective
 
@@ -216,7 +217,7 @@ def test_what_is_no_message_of_a_round_is_refused_and_the_stream_lives() -> None
     with serving() as server, two(server) as nodes:
         client = nodes[0].client
         rows = np.full((2, 2), np.nan, dtype=np.float32)
-        bad = work(Result(1, 1, "one", 0, 1.0, rows, rows))
+        bad = to_message(Work(Result(1, 1, "one", 0, 1.0, rows, rows)), do="work")
         with pytest.raises(RefusedError, match="not finite"):
             client.peer.request(bad)
         with pytest.raises(RefusedError, match="offer, ready or work"):

@@ -158,7 +158,7 @@ def test_malformed_claims_are_refused(nodes):
     asked = {Table.IN: np.arange(3)}
     good = Message(
         {"op": "pull", "kept": [1, 0]},
-        {"clocks": np.array([4]), "vectors.kept": np.array([0, 1, 0], dtype=np.uint8)},
+        {"clocks": np.array([4]), "in.kept": np.array([0, 1, 0], dtype=np.uint8)},
     )
     assert CachedRows.of(good, asked).since[Table.IN].tolist() == [-1, 4, -1]
     for bad in (
@@ -166,7 +166,7 @@ def test_malformed_claims_are_refused(nodes):
         replace(good, header={"kept": [1, True]}),
         replace(good, arrays={"clocks": np.array([4])}),
         replace(good, arrays={**good.arrays, "clocks": np.array([], dtype=np.int64)}),
-        replace(good, arrays={**good.arrays, "vectors.kept": np.zeros(2, dtype=np.uint8)}),
+        replace(good, arrays={**good.arrays, "in.kept": np.zeros(2, dtype=np.uint8)}),
     ):
         with pytest.raises(RefusedError):
             CachedRows.of(bad, asked)

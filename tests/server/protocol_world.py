@@ -13,6 +13,7 @@ import pytest
 from named import named
 from protocol_checks import DIM, Checks, Node, Watched
 
+from embedding.exchange.codec import to_message
 from embedding.exchange.pace import ROUND
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
@@ -29,7 +30,6 @@ from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.tables import RowCopy
 from embedding.server.rowstore.interface import RowShape
-from yeoron_lab.lbfgs.batch import ready, work
 
 ENDS = ("whole", "fails", "killed before", "killed after")
 """What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files
@@ -203,8 +203,8 @@ class World(Checks):
         if isinstance(rows, list):
             if ROUND in rows:
                 calls = self.state.parts["rounds"].calls(self.state, lambda: (node.name, 0))
-                calls["batch"](ready(0.1))
-                calls["batch"](work(None))
+                calls["batch"](to_message(Ready(0.1), do="ready"))
+                calls["batch"](to_message(Work(), do="work"))
             return False
         self.check_read(node, rows)
         node.reading.append(rows.clock)

@@ -255,7 +255,7 @@ def test_on_loopback_too_a_server_asks_who_calls(tmp_path):
             ("configure", {"policy": "asp"}),
             ("cut", window),
         )
-        for name, body in (*changes, ("status", {}), ("fence", {"node": "n", "life": "x"})):
+        for name, body in (*changes, ("status", {}), ("fence", {"node": "n", "incarnation": "x"})):
             with pytest.raises(RefusedError, match="the token is missing or wrong"):
                 ask(ExchangeConfig(), name, body)
         with ParameterClient(
@@ -263,10 +263,10 @@ def test_on_loopback_too_a_server_asks_who_calls(tmp_path):
         ) as client:
             client.hello()
             # Who takes over reads the mark in the frontier; it is shown nowhere else.
-            ask(line(tmp_path), "fence", {"node": "n", "life": "another mark"})
+            ask(line(tmp_path), "fence", {"node": "n", "incarnation": "another mark"})
             client.vocabulary()
             assert "its own mark" not in str(ask(line(tmp_path), "status", {}))
-            ask(line(tmp_path), "fence", {"node": "n", "life": "its own mark"})
+            ask(line(tmp_path), "fence", {"node": "n", "incarnation": "its own mark"})
             with pytest.raises(FencedError):
                 client.vocabulary()
         for name, body in changes:

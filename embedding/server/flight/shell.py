@@ -15,14 +15,26 @@ import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
 from embedding.exchange.changes import Answering, answering, kept_by_node
-from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
-from embedding.exchange.contributors import Contributors
-from embedding.exchange.headers import string, whole
-from embedding.exchange.protocol import NAMES
+from embedding.exchange.codec import check, from_message, to_message
+from embedding.exchange.contributors import AdmissionRequest, Admitted
+from embedding.exchange.protocol import (
+    Greeting,
+    PulledRows,
+    PullRequest,
+    Push,
+)
 from embedding.exchange.relay import TOGETHER, aggregation
-from embedding.exchange.textcounts import SHARE_COUNTS, added_up, read, written
+from embedding.exchange.textcounts import SHARE_COUNTS, CountsAnswer, ShareCounts, added_up
 from embedding.exchange.token import TokenRequired
-from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
+from embedding.exchange.wire import (
+    COMMAND,
+    MESSAGE_SCHEMA,
+    Message,
+    decode,
+    encode,
+    text_array,
+    whole,
+)
 from embedding.kernel.errors import (
     FencedError,
     RefusedError,
@@ -30,7 +42,6 @@ from embedding.kernel.errors import (
     UnavailableError,
     YeoronError,
 )
-from embedding.kernel.records import FloatArray, HalfArray, Table
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.state import ServerState
@@ -219,12 +230,12 @@ class NodeSession:
         self._meters_of = meters_of
         self._calls: dict[str, Call] = {
             "admit": self._admit,
-            "vocabulary": lambda message: encode_vocabulary(
-                state.delta(whole(message.header, "since"))
+            "vocabulary": lambda message: to_message(
+                state.delta(whole(message.header, "since")), status="ok"
             ),
             "pull": self._pull,
             "push": self._push,
-            "confirm": lambda _: Message({"status": "ok", **state.confirm(self.node).to_dict()}),
+            "confirm": lambda _: to_message(state.confirm(self.node), status="ok"),
             "bye": self._bye,
             SHARE_COUNTS: lambda message: share_counts(state, self.node, message),
         }
@@ -249,31 +260,33 @@ class NodeSession:
         return call(message)
 
     def _hello(self, message: Message) -> Message:
-        header = message.header
-        node = string(header, "node")
-        check_nodes(self.state.machine.board.members, [node])
-        version = whole(header, "version")
+        greeting = from_message(Greeting, message)
+        check_nodes(self.state.machine.board.members, [greeting.node])
         welcome = self.state.hello(
-            node,
-            version=version,
-            digest=string(header, "config_digest"),
-            clock=whole(header, "clock"),
-            incarnation=string(header, "life"),
+            greeting.node,
+            version=greeting.version,
+            digest=greeting.config_digest,
+            clock=greeting.clock,
+            incarnation=greeting.incarnation,
         )
-        self.node, self.number = node, welcome.session
-        return Message({"status": "ok", **welcome.to_dict()})
+        self.node, self.number = greeting.node, welcome.session
+        return to_message(welcome, status="ok")
 
     def _admit(self, message: Message) -> Message:
-        words, counts = message.text("words"), message.array("counts", "i8", 1)
-        check_words(words)
-        ids = self.state.words.admit(words.to_pylist(), counts, Contributors.read(message))
-        return Message({"status": "ok"}, {"ids": ids})
+        asked = from_message(AdmissionRequest, message)
+        given = text_array(asked.words)
+        check_words(given)
+        words = given.to_pylist()
+        ids = self.state.words.admit(words, asked.counts, asked.contributors)
+        return to_message(Admitted(ids), status="ok")
 
     def _pull(self, message: Message) -> Message:
         with of_kind("message"):
-            request = decode_pull(message)
+            request = from_message(PullRequest, message)
+            for pairs in request.score:
+                check(pairs, "pull: pairs to score")
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
-        ids, half = request.rows, message.header.get("rows") == "float16"
+        ids, half = request.ids, request.half
         check_rows(sum(map(len, ids.values())), dim, most_bytes, half=half)
         check_gathered(request.score, state.scores.sources, dim, most_bytes)
         kept = answering(self._kept, message, ids)
@@ -290,18 +303,17 @@ class NodeSession:
                     self.node,
                     (state.epoch, rows.sequence),
                 )
-        header = {"clock": rows.clock, "nll": rows.nll, "at": rows.at}
-        return rows_answered(header, rows.rows, rows.sequence, kept)
+        return rows_answered(rows, kept)
 
     def _push(self, message: Message) -> Message:
         with of_kind("message"):
-            push = decode_push(message)
+            push = from_message(Push, message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         ack = self.state.push(push, self.number)
         for kept in () if ack.duplicate else self._kept:
             kept.learnt(push)
-        return Message({"status": "ok", **ack.to_dict()})
+        return to_message(ack, status="ok")
 
     def _bye(self, message: Message) -> Message:
         del message
@@ -314,19 +326,10 @@ class NodeSession:
             self._want_checkpoint()
 
 
-def rows_answered(
-    header: Mapping[str, Any],
-    rows: Mapping[Table, FloatArray | HalfArray],
-    sequence: int,
-    kept: Answering | None,
-) -> Message:
-    """The answer to a pull, of a server and of a shard alike.
-
-    rows      by table [n, dim]; sequence  the node's last push that is in them
-    """
-    header = {"status": "ok", **header, "sequence": sequence}
-    answer = None if kept is None else kept.message(header, rows, sequence)
-    return answer or Message(header, {NAMES[table]: values for table, values in rows.items()})
+def rows_answered(rows: PulledRows, kept: Answering | None) -> Message:
+    """The answer to a pull, of a server and of a shard alike."""
+    answer = None if kept is None else kept.message(rows)
+    return answer or to_message(rows, status="ok")
 
 
 def received(chunk: Any, size: int, parts: Parts, most_bytes: int) -> Message:
@@ -396,13 +399,12 @@ def _body(action: Any) -> dict[str, Any]:
 
 def share_counts(state: ServerState, node: str, message: Message) -> Message:
     """What a node is to do before it reads a window, and the sum if it is to take that."""
-    header = message.header
-    window = whole(header, "window", least=-(10**10), most=10**10, of=SHARE_COUNTS)
-    nodes = whole(header, "nodes", of=SHARE_COUNTS)
-    counts = read(message)
+    asked = from_message(ShareCounts, message)
+    check(asked, SHARE_COUNTS)
+    window, nodes, counts = asked.window, asked.nodes, asked.counts
     with state.lock:
         accounts, tracker = state.accounts, state.accounts.tracker
-        if header.get("summed") is True:
+        if asked.summed:
             accounts.shared.fix(window, counts)
             return Message({"status": "ok"})
         readers, present = accounts.readers.of_window(window), state.present() | tracker.expected
@@ -416,5 +418,5 @@ def share_counts(state: ServerState, node: str, message: Message) -> Message:
         else:
             awaited = {*state.wait([window]).readers, *away}
         answer, parts = accounts.shared.answer(window, node, counts, readers, awaited)
-    arrays = written(added_up(parts, state.config.max_message_bytes)) if parts else {}
-    return Message({"status": "ok", "answer": answer}, arrays)
+    total = added_up(parts, state.config.max_message_bytes) if parts else None
+    return to_message(CountsAnswer(answer, total), status="ok")

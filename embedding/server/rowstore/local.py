@@ -76,7 +76,7 @@ class LocalRows(RowStore):
         return self._vocabulary.slots(ids, what)
 
     def read(self, request: PullRequest) -> ReadRows:
-        slots = {table: self.slots(table, ids, "pull") for table, ids in request.rows.items()}
+        slots = {table: self.slots(table, ids, "pull") for table, ids in request.ids.items()}
         for pairs in request.score:
             check_score(pairs, self._vocabulary)
         rows = {table: self.tables.gather(table, where) for table, where in slots.items()}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.codec import phrase_header
 from embedding.exchange.protocol import Push
 from embedding.exchange.textcounts import READY, SEND, WAIT, TextCounts
 from embedding.exchange.wire import text_array
@@ -202,7 +201,7 @@ class Accounts(Part):
         self.usage.learnt(push, forgotten)
         self.shifts.learnt(push, forgotten)
         for one in push.hand_ins:
-            for life, source in self.readers.hand_in(push.node, push.life, one):
+            for life, source in self.readers.hand_in(push.node, push.incarnation, one):
                 self.usage.drop(one.window, life, source)
                 self.shifts.drop(one.window, life)
         self.rare.learnt(push)
@@ -295,7 +294,7 @@ class Accounts(Part):
         listed = [phrase for phrase, row in zip(known, rows.tolist(), strict=True) if row >= 0]
         facts = {
             "tokenizers": list(self.tokenizers),
-            "phrases": phrase_header(listed),
+            "phrases": [list(vars(each).values()) for each in listed],
             "cut": sorted(self.cut),
             "amendable": {str(start): dict(each) for start, each in self.published.items()},
             "closed": dict(self.closed),
@@ -371,7 +370,7 @@ class Accounts(Part):
         if start in self.cut:
             meter.late += self.late(start) - before
         if self.usage.wanted:
-            self.readers.read(start, push.node, push.life, source, documents)
+            self.readers.read(start, push.node, push.incarnation, source, documents)
 
 
 def by_source(push: Push) -> dict[str, int]:

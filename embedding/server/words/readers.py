@@ -129,8 +129,8 @@ class WindowReaders(Part):
                 one.open.clear()
             return [(mark, source) for mark, one in earlier.items() for source in one.read]
         heirs = self._heirs.setdefault(given.window, {})
-        heirs.update({(one.life, one.source): Heir(life, one) for one in given.inherited})
-        return [(one.life, one.source) for one in given.inherited if one.documents]
+        heirs.update({(one.incarnation, one.source): Heir(life, one) for one in given.inherited})
+        return [(one.incarnation, one.source) for one in given.inherited if one.documents]
 
     def _heard(self, node: str, life: str) -> None:
         """The nodes of other servers greet these."""

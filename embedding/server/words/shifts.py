@@ -52,7 +52,7 @@ class ContextShifts(Part):
         for shift in push.shifts if self.wanted else ():
             if shift.window in closed:
                 continue
-            owner = shift.window, push.node, push.life
+            owner = shift.window, push.node, push.incarnation
             self._held.pop(owner, None)
             if sum(len(one.contexts) for one in self._held.values()) + len(shift.contexts) > _MOST:
                 self.dropped += len(shift.ids)

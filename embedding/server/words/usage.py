@@ -195,10 +195,10 @@ class UsageSums(Part):
             return
         ended = {one.window: one.first for one in push.hand_ins}
         named = {part.window for part in push.usage}
-        if not push.life:  # of a node that says all in one push
+        if not push.incarnation:  # of a node that says all in one push
             ended |= dict.fromkeys(named, push.sequence)
         for window in {*ended, *named}.difference(closed):
-            owner = window, push.node, push.life
+            owner = window, push.node, push.incarnation
             portion = Handed.of([part for part in push.usage if part.window == window], self.dim)
             self._portions.setdefault(owner, {})[push.sequence] = portion
             if window in ended:

@@ -127,14 +127,14 @@ class LeaseKeeper:
         """What the server has of an incarnation that was given up; None while some of it may be
         lost.
         """
-        body = {"node": incarnation.node, "life": incarnation.mark}
+        body = {"node": incarnation.node, "incarnation": incarnation.mark}
         try:
             answer = ask(self._spec.server, self._spec.exchange, "fence", body)
         except UnavailableError:
             return None
         if answer["durable"] < answer["sequence"]:
             return None
-        return decode_offset(answer["place"])
+        return decode_offset(answer["offset"])
 
     async def _release(self, leaving: Iterable[str]) -> frozenset[str]:
         """The sources of those to give up of which nothing is under way."""

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from embedding.exchange import textcounts
+from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.textcounts import SHARE_COUNTS, TextCounts
+from embedding.exchange.textcounts import CountsAnswer, ShareCounts, TextCounts
 from embedding.exchange.wire import Message
 
 LOOK_S = 0.2
@@ -55,12 +56,12 @@ class Peers:
         if self._asked is not None and now < self._asked + self._look_s:
             return False
         self._asked = now
-        answer = self._line.request(self._message(window, None))
-        if answer.header["answer"] == textcounts.SEND and (own := counts()) is not None:
-            answer = self._line.request(self._message(window, own))
-        if answer.header["answer"] == textcounts.WAIT:
+        answer = self._ask(window, None)
+        if answer.answer == textcounts.SEND and (own := counts()) is not None:
+            answer = self._ask(window, own)
+        if answer.answer == textcounts.WAIT:
             return False
-        self._sums[window] = textcounts.read(answer)
+        self._sums[window] = answer.counts
         for old in list(self._sums)[:-_KEPT]:
             del self._sums[old]
         return True
@@ -76,7 +77,11 @@ class Peers:
                 yield self._message(window, found, summed=True)
         self._epoch = welcome.epoch
 
+    def _ask(self, window: int, counts: TextCounts | None) -> CountsAnswer:
+        answer = from_message(CountsAnswer, self._line.request(self._message(window, counts)))
+        check(answer, "share_counts")
+        return answer
+
     def _message(self, window: int, counts: TextCounts | None, *, summed: bool = False) -> Message:
-        header = {"op": SHARE_COUNTS, "window": window, "nodes": self._nodes, "summed": summed}
         most = None if counts is None else textcounts.added_up([counts], self._most_bytes)
-        return Message(header, {} if most is None else textcounts.written(most))
+        return to_message(ShareCounts(window, self._nodes, most, summed))

@@ -211,7 +211,7 @@ class UsageReader:
         self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
     ) -> _Text | None:
         """A window and those before it, without passages that were read twice; None: nothing."""
-        ours = {(one.life, one.source) for one in inherited}
+        ours = {(one.incarnation, one.source) for one in inherited}
         with self._lock:
             self.past.find_late_words(lexicon.rows)
             held = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}

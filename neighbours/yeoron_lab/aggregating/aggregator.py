@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange.codec import decode_push
+from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import whole
 from embedding.exchange.relay import RELAYS
 from embedding.exchange.token import TokenRequired, read_token
-from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
+from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode, whole
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
@@ -43,7 +42,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from embedding.exchange.channel import ask
-from embedding.exchange.codec import encode_push
 from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.relay import TOGETHER
@@ -88,7 +86,7 @@ class Upstreams:
         first, tickets = pushes[0], [[push.node, push.sequence] for push in pushes]
         parts = split_deltas(add_up(pushes), len(self._shards))
         for shard, deltas in zip(self._shards, parts, strict=True):
-            message = encode_push(Push(first.node, first.sequence, first.clock, deltas))
+            message = to_message(Push(first.node, first.sequence, first.clock, deltas))
             header = {**message.header, "op": TOGETHER, "tickets": tickets}
             shard.request(replace(message, header=header), patient=False)
 
@@ -288,7 +286,8 @@ class AggregatorService(flight.FlightServerBase):  # type: ignore[misc]
                 for node in nodes:
                     self._aggregator.leave(node)
                 return Message({"status": "ok"})
-            push = decode_push(message)
+            push = from_message(Push, message)
+            check(push, "push")
             nodes.add(push.node)
             given = NodePush(push, whole(message.header, "session"))
             return Message({"status": "ok", **self._aggregator.push(given)})
@@ -364,7 +363,7 @@ def taken(state: ServerState, message: Message) -> Message:
     with of_kind("message"):
         pushes, sessions = decode_together(message)
     acks = push_together(state, pushes, sessions)
-    return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
+    return Message({"status": "ok", "acks": [to_message(ack).header for ack in acks]})
 
 
 def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
@@ -390,7 +389,7 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
 def taken_by_shard(state: ShardState, message: Message) -> Message:
     """The rows of a group, added up."""
     key = check_tickets(message.header.get("tickets"))
-    state.push_together(key, decode_push(message))
+    state.push_together(key, from_message(Push, message))
     return Message({"status": "ok"})
 
 

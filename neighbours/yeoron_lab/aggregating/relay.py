@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any
 
-from embedding.exchange.codec import encode_push
+from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Push
@@ -71,8 +70,7 @@ class AggregatorLine:
         self._peer.close()
 
     def _ask(self, push: Push, session: int) -> Message | None:
-        message = encode_push(push)
-        message = replace(message, header={**message.header, "session": session})
+        message = to_message(push, session=session)
         try:
             return self._peer.once(lambda channel: channel.request(message, self._timeout_s))
         except UnavailableError:

@@ -107,7 +107,7 @@ class ReducingTransport:
         It keeps the clock, and scores pairs on its own tables: as of the last time that the
         replicas were brought to it.
         """
-        asked = request.rows
+        asked = request.ids
         places = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
         rest = {table: asked[table][at < 0] for table, at in places.items()}
         lacking = {table: ids for table, ids in rest.items() if len(ids)}

@@ -6,18 +6,18 @@ bytes do not depend on the dimension (Ordentlich et al. 2016, section 4).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import ValidationError
 
-from embedding.exchange.codec import encode_push
-from embedding.exchange.headers import positive, whole
+from embedding.exchange.codec import check, record_of, to_message, with_record
 from embedding.exchange.protocol import Push
-from embedding.exchange.wire import Array, Message
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import Column, RealNumber, WholeNumber
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
@@ -45,17 +45,34 @@ class Minibatches:
                `out`, is to make (`worker/learning/combining.py`); empty: all
     """
 
-    words: CodeArray
-    sentences: CodeArray
-    pool: CodeArray
-    ids: IntArray
+    words: Annotated[CodeArray, Column("i4", ("words",), least=0)]
+    sentences: Annotated[CodeArray, Column("i4", ("ends",))]
+    pool: Annotated[CodeArray, Column("i4", ("pool",), least=0)]
+    ids: Annotated[IntArray, Column("i8", ("rows",), least=0, distinct=True)]
     inputs: int
     draws: dict[str, Any]
-    seed: int
-    pairs: int
-    rate: float
-    slopes: FloatArray | HalfArray = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    shares: FloatArray = field(default_factory=lambda: np.empty(0, np.float32))
+    seed: Annotated[int, WholeNumber(most=2**63 - 1)]
+    pairs: Annotated[int, WholeNumber(1, 2**31 - 1)]
+    rate: Annotated[float, RealNumber(0, LARGEST_RATE, above=0)]
+    slopes: Annotated[FloatArray | HalfArray, Column("f4 f2", ("examples", "outputs"))] = field(
+        default_factory=lambda: np.empty((0, 0), np.float32)
+    )
+    shares: Annotated[FloatArray, Column("f4", ("shares",))] = field(
+        default_factory=lambda: np.empty(0, np.float32)
+    )
+
+    def fault(self) -> str | None:
+        """What no column alone shows to be wrong."""
+        n, ends = len(self.words), self.sentences
+        if self.inputs > len(self.ids):
+            return f"{self.inputs} inputs of {len(self.ids)} rows"
+        if int(self.words.max(initial=-1)) >= self.inputs:
+            return f"words name rows outside 0 … {self.inputs - 1}"
+        if int(self.pool.max(initial=-1)) >= len(self.ids):
+            return f"pool name rows outside 0 … {len(self.ids) - 1}"
+        if not len(ends) or ends[0] != 0 or ends[-1] != n or bool((np.diff(ends) < 0).any()):
+            return f"offsets of sentences must rise from 0 to {n}"
+        return None
 
     @cached_property
     def examples(self) -> Examples:
@@ -73,26 +90,8 @@ class Minibatches:
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.arrays().values())
-
-    def arrays(self) -> dict[str, Array]:
-        return {
-            "batch.words": self.words,
-            "batch.sentences": self.sentences,
-            "batch.pool": self.pool,
-            "batch.ids": self.ids,
-            "batch.slopes": self.slopes,
-            "batch.shares": self.shares,
-        }
-
-    def header(self) -> dict[str, Any]:
-        return {
-            "inputs": self.inputs,
-            "draws": self.draws,
-            "seed": self.seed,
-            "pairs": self.pairs,
-            "rate": self.rate,
-        }
+        parts = (self.words, self.sentences, self.pool, self.ids, self.slopes, self.shares)
+        return sum(part.nbytes for part in parts)
 
     def check_learnt(self, most_bytes: int) -> None:
         """RefusedError unless every example of a block that was learnt has its numbers."""
@@ -108,35 +107,17 @@ def draws_of(config: ModelConfig) -> dict[str, Any]:
 
 def encode_block_push(push: Push) -> Message:
     """A push as shards of columns get it: with its block."""
-    message, block = encode_push(push), push.minibatches
-    if not isinstance(block, Minibatches):
-        return message
-    header = {**message.header, "batch": block.header()}
-    return Message(header, {**message.arrays, **block.arrays()}, message.texts)
+    message, block = to_message(push), push.minibatches
+    return with_record(message, "batch", block) if isinstance(block, Minibatches) else message
 
 
 def decode_minibatches(message: Message) -> Minibatches | None:
     """The block in a message, checked as far as that goes without state; None: it has none."""
-    header = message.header.get("batch")
-    if header is None:
+    batch = record_of(Minibatches, message, "batch")
+    if batch is None:
         return None
-    if not isinstance(header, dict):
-        raise RefusedError("message: `batch` must be an object.")
-    batch = Minibatches(
-        words=message.array("batch.words", "i4", 1),
-        sentences=message.array("batch.sentences", "i4", 1),
-        pool=message.array("batch.pool", "i4", 1),
-        ids=message.array("batch.ids", "i8", 1),
-        inputs=whole(header, "inputs", most=2**40, of="batch"),
-        draws=_draws(header.get("draws")),
-        seed=whole(header, "seed", most=2**63 - 1, of="batch"),
-        pairs=whole(header, "pairs", least=1, most=2**31 - 1, of="batch"),
-        rate=positive(header.get("rate"), "rate", most=LARGEST_RATE, of="batch"),
-        slopes=message.array("batch.slopes", "f4 f2", 2),
-        shares=message.array("batch.shares", "f4", 1),
-    )
-    _check_rows(batch)
-    return batch
+    check(batch, "batch")
+    return replace(batch, draws=_draws(batch.draws))
 
 
 def check_size(batch: Minibatches, most_bytes: int) -> None:
@@ -172,22 +153,8 @@ def check_shares(shares: FloatArray, rows: int) -> None:
         raise RefusedError("batch: shares must be between 0 and 1.", kind="values")
 
 
-def _check_rows(batch: Minibatches) -> None:
-    n, ends = len(batch.words), batch.sentences
-    if batch.inputs > len(batch.ids):
-        raise RefusedError(f"batch: {batch.inputs} inputs of {len(batch.ids)} rows.", kind="id")
-    if len(np.unique(batch.ids)) != len(batch.ids) or (len(batch.ids) and batch.ids.min() < 0):
-        raise RefusedError("batch: an id below 0, or named twice.", kind="id")
-    most_rows = (("words", batch.words, batch.inputs), ("pool", batch.pool, len(batch.ids)))
-    for name, rows, most in most_rows:
-        if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= most):
-            raise RefusedError(f"batch: {name} name rows outside 0 … {most - 1}.", kind="id")
-    if not len(ends) or ends[0] != 0 or ends[-1] != n or bool((np.diff(ends) < 0).any()):
-        raise RefusedError(f"batch: offsets of sentences must rise from 0 to {n}.", kind="shape")
-
-
-def _draws(given: object) -> dict[str, Any]:
-    if not isinstance(given, dict) or set(given) != set(_DRAWS):
+def _draws(given: dict[str, Any]) -> dict[str, Any]:
+    if set(given) != set(_DRAWS):
         raise RefusedError(f"batch: `draws` must have {', '.join(_DRAWS)}.")
     try:
         config = ModelConfig(**given)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from embedding.exchange.codec import with_record
 from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sending import Sending
@@ -86,7 +87,7 @@ class ColumnsOnShards:
         slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self._session.config))
         losses = np.empty(len(outputs), np.float32)
         header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
-        message = Message({**header, "batch": block.header()}, block.arrays())
+        message = with_record(Message(header), "batch", block)
         with self._session.lock:
             for start, stop in block.bounds:
                 scores = self._scores(message)

@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.headers import whole
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, Table
 from yeoron_lab.columns.minibatches import (

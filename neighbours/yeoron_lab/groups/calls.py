@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from embedding.exchange.headers import string, whole
-from embedding.exchange.wire import Array, Message
+from embedding.exchange.codec import to_message
+from embedding.exchange.wire import Array, Message, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.figures.reports import is_number
@@ -16,6 +16,7 @@ from embedding.server.state import ServerState
 from embedding.server.validation import check_nodes, check_report, check_rows
 from yeoron_lab.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
 from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.shards.log import string
 from yeoron_lab.together import OFFSETS, joined_texts
 
 MOST_NODES = 10_000
@@ -60,9 +61,9 @@ class GroupCalls:
     def _merge(self, message: Message) -> Message:
         group, session = self._who()
         entry = decode_entry(message, group, self._pieces)
-        check_nodes(self._state.ledger.nodes, [part.node for part in entry.parts])
+        check_nodes(self._state.ledger.nodes, [part.node for part in entry.pushes])
         ack = self._groups.merge(group, session, entry)
-        return Message({"status": "ok", **ack.to_dict()})
+        return to_message(ack, status="ok")
 
     def _changes(self, message: Message) -> Message:
         group, _ = self._who()

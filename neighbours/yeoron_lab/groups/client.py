@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import whole
 from embedding.exchange.session import Path, Session, ShardSync
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from yeoron_lab.groups.entry import GroupEntry, encode_entry
 from yeoron_lab.together import OFFSETS, split_texts

@@ -197,7 +197,7 @@ class ExchangeCycle:
         self._cut = None
         self.sequence += 1
         self._leader.client.keep(taken.entry)
-        ends = {part.node: part.sequence for part in taken.entry.parts}
+        ends = {part.node: part.sequence for part in taken.entry.pushes}
         self.confirmations.sent(self.sequence, ends)
         self.figures.rows_out += sum(len(delta.ids) for delta in taken.entry.rows)
         return taken

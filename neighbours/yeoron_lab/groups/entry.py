@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import encode_push
-from embedding.exchange.headers import INTEGER, POSITIVE_COUNT, STRING, Accepted, rows, whole
-from embedding.exchange.payload import BlockCounts, CountGroup, HandIn, RowDelta, summed
+from embedding.exchange.codec import from_message, to_message
+from embedding.exchange.payload import BlockCounts, ByteArray, CountGroup, HandIn, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import (
     MESSAGE_SCHEMA,
@@ -31,10 +31,11 @@ from embedding.exchange.wire import (
     decode,
     encode,
     slot,
+    whole,
 )
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import MOMENT, Column, Entries, RealNumber, String, WholeNumber
 from embedding.kernel.records import COUNT_COLUMNS, SourceProgress, Table
-from yeoron_lab.together import decode_together, encode_together
 
 
 def cut(message: Message, most_bytes: int) -> tuple[list[int], list[Array]] | None:
@@ -76,12 +77,12 @@ MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096
 """Lags of documents of one source that an entry tells of; the latest are kept."""
 
-_LOSS = Accepted(
-    "finite and not negative",
-    lambda value: type(value) in (int, float) and 0 <= value < 1e15,
-)
-
-WindowScore = tuple[str, int, float, int]
+WindowScore = tuple[
+    str,
+    Annotated[int, MOMENT],
+    Annotated[float, RealNumber(0, 1e15)],
+    Annotated[int, WholeNumber(1)],
+]
 """Source, start of the window (Unix seconds), sum of losses and number of pairs scored in it."""
 
 
@@ -90,25 +91,41 @@ class GroupEntry:
     """One stretch of time of a group.
 
     node      name of the group; sequence 1, 2, 3, … by group, without a gap
-    parts     a push for each node that pushed, without rows: everything since the last entry
+    pushes    one for each node that pushed, without rows: everything since the last entry
     after     for each part the sequence number that its node was at before
     rows      how far rows moved, in the shares that the leader adds
     digests   of the tokenizers that were used; scored: losses before learning
     """
 
+    op: ClassVar = MERGE
+
     node: str
-    sequence: int
-    parts: tuple[Push, ...]
+    sequence: Annotated[int, WholeNumber(1)]
+    pushes: Annotated[tuple[Push, ...], Entries(4096, least=1)]
     after: tuple[int, ...]
     rows: tuple[RowDelta, ...] = ()
-    digests: tuple[str, ...] = ()
+    digests: Annotated[tuple[Annotated[str, String(200)], ...], Entries(1000)] = ()
     scored: tuple[WindowScore, ...] = ()
 
     @property
     def nbytes(self) -> int:
         """Bytes of rows and sums, as they are sent."""
         rows = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.rows)
-        return rows + sum(part.nbytes for part in self.parts)
+        return rows + sum(part.nbytes for part in self.pushes)
+
+
+@dataclass(frozen=True)
+class EntryPiece:
+    """Rows of an entry, or bytes of its end (uint8), whose last message is yet to come."""
+
+    op: ClassVar = PIECE
+
+    sequence: Annotated[int, WholeNumber(1)]
+    piece: int
+    rows: tuple[RowDelta, ...] = ()
+    data: Annotated[ByteArray, Column("u1", ("bytes",))] = field(
+        default_factory=lambda: np.empty(0, dtype=np.uint8)
+    )
 
 
 @dataclass
@@ -132,33 +149,25 @@ def encode_entry(entry: GroupEntry, most_bytes: int) -> Iterator[Message]:
     """The messages of an entry, each of at most `most_bytes` and a header for them."""
     pieces = list(_pieces(entry.rows, most_bytes))
     yield from _first(pieces, entry.sequence)
-    first = replace(entry.parts[0], deltas=tuple(pieces[-1:]))
-    message = encode_together([first, *entry.parts[1:]], [0] * len(entry.parts))
-    header = {
-        **message.header,
-        "op": MERGE,
-        "sequence": entry.sequence,
-        "pieces": max(0, len(pieces) - 1),
-        "after": list(entry.after),
-        "digests": list(entry.digests),
-        "scored": [list(each) for each in entry.scored],
-    }
-    message = Message(header, message.arrays, message.texts)
+    rare = summed([part.rare for part in entry.pushes if part.rare is not None])
+    first, *others = (replace(part, deltas=(), rare=None) for part in entry.pushes)
+    parts = (replace(first, rare=rare), *others)
+    last = replace(entry, pushes=parts, rows=tuple(pieces[-1:]))
+    message = to_message(last, pieces=max(0, len(pieces) - 1))
     in_bytes = cut(message, most_bytes)
     if in_bytes is None:
         yield message
         return
     sizes, data = in_bytes
     for number, piece in enumerate(data, max(0, len(pieces) - 1)):
-        head = {"op": PIECE, "sequence": entry.sequence, "piece": number}
-        yield Message(head, {"bytes": piece})
+        yield to_message(EntryPiece(entry.sequence, number, data=piece))
     yield Message({"op": MERGE, "sequence": entry.sequence, "held": sizes})
 
 
 def encode_rows(part: Push, most_bytes: int) -> list[Message]:
     """What a shard gets of an entry: its rows as a push, after pieces of at most `most_bytes`."""
     pieces = list(_pieces(part.deltas, most_bytes))
-    last = encode_push(replace(part, deltas=tuple(pieces[-1:])))
+    last = to_message(replace(part, deltas=tuple(pieces[-1:])))
     header = {**last.header, "pieces": max(0, len(pieces) - 1)}
     return [*_first(pieces, part.sequence), Message(header, last.arrays, last.texts)]
 
@@ -166,11 +175,7 @@ def encode_rows(part: Push, most_bytes: int) -> list[Message]:
 def _first(pieces: Sequence[RowDelta], sequence: int) -> Iterator[Message]:
     """All pieces but the last, which goes with what ends the entry."""
     for number, delta in enumerate(pieces[:-1]):
-        arrays: dict[str, Array] = {
-            f"{delta.table}.ids": delta.ids,
-            f"{delta.table}.values": delta.values,
-        }
-        yield Message({"op": PIECE, "sequence": sequence, "piece": number}, arrays)
+        yield to_message(EntryPiece(sequence, number, (delta,)))
 
 
 def decode_piece(
@@ -181,7 +186,8 @@ def decode_piece(
     The first of an entry forgets all before. RefusedError when there are more than `most_rows`
     rows, of which a piece without any counts as one, or more than `most_bytes`.
     """
-    sequence, number = whole(message.header, "sequence", least=1), whole(message.header, "piece")
+    piece = from_message(EntryPiece, message)
+    sequence, number = piece.sequence, piece.piece
     if number == 0:
         pieces.begin(sequence)
     if (sequence, number) != (pieces.sequence, pieces.count):
@@ -190,18 +196,16 @@ def decode_piece(
             f"{pieces.sequence} is the next.",
             kind="sequence",
         )
-    for table in Table:
-        if f"{table}.ids" in message.arrays:
-            ids = message.array(f"{table}.ids", "i8", 1)
-            values = message.array(f"{table}.values", "f4 f2", 2)
-            if values.shape != (len(ids), dim):
-                raise RefusedError(
-                    f"{PIECE}: values of shape {values.shape}; {(len(ids), dim)} is accepted.",
-                    kind="shape",
-                )
-            pieces.rows.append(RowDelta(table, ids, values))
-    if "bytes" in message.arrays:
-        pieces.data.append(message.array("bytes", "u1", 1))
+    for delta in piece.rows:
+        if delta.values.shape != (len(delta.ids), dim):
+            raise RefusedError(
+                f"{PIECE}: values of shape {delta.values.shape}; {(len(delta.ids), dim)} is "
+                "accepted.",
+                kind="shape",
+            )
+    pieces.rows.extend(piece.rows)
+    if not piece.rows:
+        pieces.data.append(piece.data)
         size = sum(max(1, piece.nbytes) for piece in pieces.data)
         if size > most_bytes:
             pieces.begin()
@@ -216,20 +220,16 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> GroupEntry:
     """The entry that ends with this message; RefusedError says what is wrong with it."""
     if "held" in message.header:
         message = whole_again(message.header["held"], pieces.data)
-    header = message.header
-    sequence = whole(header, "sequence", least=1)
-    parts, _ = decode_together(message)
-    after = header.get("after")
-    if not isinstance(after, list) or len(after) != len(parts):
+    entry = from_message(GroupEntry, message)
+    parts, after = entry.pushes, entry.after
+    if len(after) != len(parts):
         raise RefusedError(f"{MERGE}: `after` must be a list of {len(parts)} numbers.")
-    before = tuple(whole({"after": each}, "after") for each in after)
-    if any(part.sequence <= old for part, old in zip(parts, before, strict=True)):
+    if any(part.sequence <= old for part, old in zip(parts, after, strict=True)):
         raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
-    moved = completed(pieces, sequence, whole(header, "pieces"), parts[0].deltas)
-    plain = (replace(parts[0], deltas=()), *parts[1:])
-    digests = _digests(header.get("digests", []))
-    scored = _scored(header.get("scored", []))
-    return GroupEntry(node, sequence, plain, before, moved, digests, scored)
+    if len({part.node for part in parts}) < len(parts):
+        raise RefusedError(f"{MERGE}: a node is named twice.")
+    moved = completed(pieces, entry.sequence, whole(message.header, "pieces"), entry.rows)
+    return replace(entry, node=node, rows=moved)
 
 
 def completed(
@@ -244,20 +244,6 @@ def completed(
         )
     pieces.begin()
     return _joined([*held, *last])
-
-
-def _digests(found: object) -> tuple[str, ...]:
-    if not isinstance(found, list) or len(found) > 1000:
-        raise RefusedError(f"{MERGE}: `digests` must be a list of at most 1,000 strings.")
-    if not all(isinstance(each, str) and len(each) <= 200 for each in found):
-        raise RefusedError(f"{MERGE}: a digest is a string of at most 200 characters.")
-    return tuple(found)
-
-
-def _scored(found: object) -> tuple[WindowScore, ...]:
-    fields = {"source": STRING, "window": INTEGER, "loss": _LOSS, "pairs": POSITIVE_COUNT}
-    scored = rows(found, "scored", fields, most=100_000, of=MERGE)
-    return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in scored)
 
 
 def _pieces(rows: Sequence[RowDelta], most_bytes: int) -> Iterator[RowDelta]:
@@ -310,7 +296,7 @@ def merged(pushes: Sequence[Push]) -> Push:
         ),
         shifts=tuple(each for push in pushes for each in push.shifts),
         hand_ins=tuple(hand_ins.values()),
-        life=last.life,
+        incarnation=last.incarnation,
         phrases=tuple(each for push in pushes for each in push.phrases),
     )
 

@@ -12,13 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from embedding.exchange.headers import position, whole
-from embedding.exchange.wire import Array, Message
+from embedding.exchange.wire import Array, Message, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from yeoron_lab.groups.drift import Drift, Moved
 from yeoron_lab.shards.heldrows import HeldRows
-from yeoron_lab.shards.log import at_of, table_of
+from yeoron_lab.shards.log import at_of, position, table_of
 from yeoron_lab.shards.spec import ShardSpec
 from yeoron_lab.shards.state import ShardState
 
@@ -124,5 +123,5 @@ class FollowingCalls:
             raise RefusedError("stand: `applied` must be an object.")
         sequences = {str(node): whole(applied, node) for node in applied}
         next_id = whole(header, "next_id")
-        self._state.stand(whole(header, "life"), at_of(message), sequences, next_id)
+        self._state.stand(whole(header, "incarnation"), at_of(message), sequences, next_id)
         return Message({"status": "ok"})

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.records import IntArray, Table
 from yeoron_lab.groups.entry import PIECE, Pieces, completed, decode_piece
 from yeoron_lab.keeping.versions import versions_of

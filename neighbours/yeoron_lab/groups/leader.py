@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.codec import from_message
 from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
-from embedding.exchange.headers import position, whole
-from embedding.exchange.protocol import NAMES, Push, Welcome
+from embedding.exchange.protocol import PulledRows, Push, Welcome
 from embedding.exchange.session import Session
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.admitting import WordAdmission
@@ -37,6 +37,7 @@ from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.split import joined, places, split_push
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.client.view import ShardedView
+from yeoron_lab.shards.log import position
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
@@ -63,13 +64,12 @@ class RowsOnLeadersShards:
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         """See LeaderRows; as they were when the group asked for changes, or later."""
-        header = {"op": "pull", "at": list(self._at), "rows": "float16" if half else "float32"}
         with self._session.lock:
             self._session.peer.open()
             where = places(ids, len(self.links))
-            wanted = [{Table.IN: _NONE, Table.OUT: _NONE, table: ids[own]} for own in where]
-            answers = self.answers(lambda shard, own: shard.pull(header, own), wanted)
-        return joined(where, [answer.array(NAMES[table], "f4 f2", 2) for answer in answers])
+            wanted = [{table: ids[own]} for own in where]
+            answers = self.answers(lambda shard, own: shard.pull(self._at, own, half=half), wanted)
+        return joined(where, [from_message(PulledRows, answer).rows[table] for answer in answers])
 
     def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
         """What the shards say has changed, at the position that the primary has named."""

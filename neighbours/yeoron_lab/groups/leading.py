@@ -75,7 +75,7 @@ class LedGroups(Followers):
         self._check_leads()
         where = f"entry {entry.sequence} of group {group}"
         rows = self._state.arrival(Push(group, entry.sequence, 0, entry.rows)).push
-        arrivals = [self._state.arrival(part) for part in entry.parts]
+        arrivals = [self._state.arrival(part) for part in entry.pushes]
         with self._state.changed:
             self._state.ledger.check(group, session)
             led = self._heard(group)

@@ -16,8 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from embedding.exchange.headers import whole
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.ledger.sequence import Ledger

@@ -9,18 +9,19 @@ server does; so a kept row is the server's to within the rounding of the one pul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.changes import CACHES
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import whole
+from embedding.exchange.ownrows import check_rows_came
 from embedding.exchange.payload import ByteArray, RowDelta
-from embedding.exchange.protocol import NAMES, Push
+from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -73,7 +74,7 @@ class RowCache:
                 age = self._pull - used + 1
                 known = (used >= 0) & (age >= 1) & (age <= len(self._clocks))
                 ages[known] = age[known]
-            parts[f"{NAMES[table]}.kept"] = ages
+            parts[f"{table}.kept"] = ages
         return {"kept": [self.epoch, self.sequence]}, parts
 
     def filled(
@@ -91,7 +92,7 @@ class RowCache:
         """
         clock, sent = answer.header.get("versions"), None
         if any(name.endswith(".sent") for name in answer.arrays):
-            sent = {table: answer.array(f"{NAMES[table]}.sent", "u1", 1) for table in asked}
+            sent = {table: answer.array(f"{table}.sent", "u1", 1) for table in asked}
         rows = {table: self._merge(table, ids, got[table], sent) for table, ids in asked.items()}
         if sequence != self.sequence or type(clock) is not int:
             self.clear()
@@ -195,12 +196,14 @@ class NodeCache:
         header, parts = self.cache.ask(asked)
         return Message({**message.header, **header}, {**message.arrays, **parts})
 
-    def came(self, answer: Message, asked: Mapping[Table, IntArray]) -> dict[Table, Any]:
-        found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
+    def came(
+        self, answer: Message, pulled: PulledRows, asked: Mapping[Table, IntArray]
+    ) -> dict[Table, Any]:
         if not self._asking:
-            return found
-        sequence = whole(answer.header, "sequence")
-        return {**self.cache.filled(asked, found, answer, sequence=sequence)}
+            check_rows_came(asked, pulled.rows)
+            return dict(pulled.rows)
+        found = pulled.rows
+        return {**self.cache.filled(asked, found, answer, sequence=pulled.sequence)}
 
     def learnt(self, push: Push) -> None:
         self.cache.learnt(unpacked(push), push.sequence)
@@ -236,7 +239,7 @@ class CachedRows:
         table = np.concatenate([np.array([-1], dtype=np.int64), clocks])
         since = {}
         for name, ids in asked.items():
-            ages = message.array(f"{NAMES[name]}.kept", "u1", 1)
+            ages = message.array(f"{name}.kept", "u1", 1)
             if len(ages) != len(ids) or int(ages.max(initial=0)) > len(clocks):
                 raise RefusedError("pull: what is kept does not go with the ids or the clocks.")
             since[name] = table[ages]
@@ -260,21 +263,14 @@ class CachedRows:
             self.lacks[table] = versions.unknown(node, table, where, self.since[table])
         return sum(len(each) - int(each.sum()) for each in self.lacks.values())
 
-    def message(
-        self,
-        header: Mapping[str, Any],
-        rows: Mapping[Table, FloatArray | HalfArray],
-        sequence: int,
-    ) -> Message:
+    def message(self, rows: PulledRows) -> Message:
         """Of rows that do not travel, a bit for each id says which."""
-        del sequence
-        arrays: dict[str, Array] = {}
-        for table, values in rows.items():
-            arrays[NAMES[table]] = values
-            if self.lacks:
-                arrays[NAMES[table]] = values[self.lacks[table]]
-                arrays[f"{NAMES[table]}.sent"] = np.packbits(self.lacks[table])
-        return Message({**header, "versions": self.clock}, arrays)
+        bits = {f"{table}.sent": np.packbits(lacks) for table, lacks in self.lacks.items()}
+        if self.lacks:
+            found = {table: values[self.lacks[table]] for table, values in rows.rows.items()}
+            rows = replace(rows, rows=found)
+        answer = to_message(rows, status="ok", versions=self.clock)
+        return Message(answer.header, {**answer.arrays, **bits})
 
 
 class StreamCache:

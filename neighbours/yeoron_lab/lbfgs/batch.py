@@ -6,65 +6,59 @@ again, each time with the answer to the last. Rows and gradients are float32 bot
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from embedding.exchange.headers import whole
-from embedding.exchange.wire import Array, Message
-from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray
+from embedding.exchange.wire import Array
+from embedding.kernel.fields import Column, RealNumber, WholeNumber
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.base import LocalBlock
 
-_OPERATION = "batch"
+_COUNTS = {"least": 0, "most": 1e30}
 
 
 @dataclass(frozen=True)
 class PortionInput:
     """What a portion is computed from: a block as it is trained, and the seed of its draws.
 
-    Only the tokens, sentences, keep, pool and weights of the block travel.
+    tokens, sentences, keep, pool, weights  as in `LocalBlock`; no weights: None
     """
 
-    block: LocalBlock
-    seed: int
-
-    def arrays(self) -> dict[str, Array]:
-        """As parts of a message, but for the seed."""
-        block, none = self.block, np.empty(0, dtype=np.float32)
-        found = {name: getattr(block, name) for name in ("tokens", "sentences", "keep", "pool")}
-        return {**found, "weights": none if block.weights is None else block.weights}
-
-    def check(self, words: int, contexts: int) -> None:
-        """RefusedError where it names rows that its portion does not have."""
-        block, weights = self.block, self.arrays()["weights"]
-        ends = block.sentences
-        fit = (
-            bool(((block.tokens >= -1) & (block.tokens < words)).all())
-            and bool(((block.pool >= 0) & (block.pool < contexts)).all())
-            and len(ends) > 0
-            and int(ends[0]) == 0
-            and int(ends[-1]) == len(block.tokens)
-            and bool((np.diff(ends) >= 0).all())
-            and len(block.keep) == words
-            and len(weights) in (0, len(ends) - 1)
-            and bool(np.isfinite(weights).all())
-        )
-        if not fit:
-            raise RefusedError("batch: the text of a portion does not fit its rows.")
+    tokens: Annotated[CodeArray, Column("i4", ("tokens",), least=-1)]
+    sentences: Annotated[CodeArray, Column("i4", ("ends",), least=0)]
+    keep: Annotated[FloatArray, Column("f4", ("words",))]
+    pool: Annotated[CodeArray, Column("i4", ("pool",), least=0)]
+    weights: Annotated[FloatArray | None, Column("f4", ("w",), -1e30, 1e30, optional=True)]
+    seed: Annotated[int, WholeNumber(most=2**63 - 1)]
 
     @classmethod
-    def read(cls, message: Message) -> PortionInput | None:
-        """None when the message has none."""
-        if "tokens" not in message.arrays:
-            return None
-        tokens, ends, pool = (message.array(n, "i4", 1) for n in ("tokens", "sentences", "pool"))
-        keep, weights = (message.array(n, "f4", 1) for n in ("keep", "weights"))
-        block = LocalBlock(tokens, ends, keep, pool, weights=weights if len(weights) else None)
-        return cls(block, whole(message.header, "seed", most=2**63 - 1, of=_OPERATION))
+    def of(cls, block: LocalBlock, seed: int) -> PortionInput:
+        return cls(block.tokens, block.sentences, block.keep, block.pool, block.weights, seed)
+
+    @property
+    def block(self) -> LocalBlock:
+        return LocalBlock(self.tokens, self.sentences, self.keep, self.pool, weights=self.weights)
+
+    @property
+    def arrays(self) -> list[Array]:
+        found = [self.tokens, self.sentences, self.keep, self.pool, self.weights]
+        return [each for each in found if each is not None]
+
+    def fits(self, words: int, contexts: int) -> bool:
+        """Whether it names only rows that its portion has."""
+        ends = self.sentences
+        return (
+            int(self.tokens.max(initial=-1)) < words
+            and int(self.pool.max(initial=-1)) < contexts
+            and len(ends) > 0
+            and int(ends[0]) == 0
+            and int(ends[-1]) == len(self.tokens)
+            and bool((np.diff(ends) >= 0).all())
+            and len(self.keep) == words
+            and (self.weights is None or len(self.weights) == len(ends) - 1)
+        )
 
 
 @dataclass(frozen=True)
@@ -76,55 +70,36 @@ class Offer:
     material           row numbers of its text; None: it stays with the node
     """
 
+    op: ClassVar = "batch"
+
     number: int
-    words: IntArray
-    extras: IntArray
-    inward: FloatArray
-    outward: FloatArray
+    words: Annotated[IntArray, Column("i8", ("words",))]
+    extras: Annotated[IntArray, Column("i8", ("extras",))]
+    inward: Annotated[FloatArray, Column("f4", ("words",), **_COUNTS)]
+    outward: Annotated[FloatArray, Column("f4", ("contexts",), **_COUNTS)]
     pairs: int
     tokens: int
     material: PortionInput | None
 
+    def fault(self) -> str | None:
+        """What no column alone shows to be wrong."""
+        contexts = len(self.words) + len(self.extras)
+        if len(self.outward) != contexts:
+            return "a portion needs a count of terms for each of its rows"
+        if self.material is not None and not self.material.fits(len(self.words), contexts):
+            return "the text of a portion does not fit its rows"
+        return None
+
     @property
     def nbytes(self) -> int:
         """What it takes in memory."""
-        rows = sum(each.nbytes for each in (self.words, self.extras, self.inward, self.outward))
-        text = {} if self.material is None else self.material.arrays()
-        return rows + sum(each.nbytes for each in text.values())
+        text = [] if self.material is None else self.material.arrays
+        parts: list[Array] = [self.words, self.extras, self.inward, self.outward, *text]
+        return sum(each.nbytes for each in parts)
 
-    def message(self) -> Message:
-        """As it travels."""
-        header = {"op": _OPERATION, "do": "offer", "number": self.number}
-        header |= {"pairs": self.pairs, "tokens": self.tokens}
-        arrays: dict[str, Array] = {"words": self.words, "extras": self.extras}
-        arrays |= {"inward": self.inward, "outward": self.outward}
-        if self.material is not None:
-            header |= {"seed": self.material.seed}
-            arrays |= self.material.arrays()
-        return Message(header, arrays)
 
-    @classmethod
-    def read(cls, message: Message) -> Offer:
-        """RefusedError says what is wrong with it."""
-        offer = cls(
-            number=whole(message.header, "number", of=_OPERATION),
-            words=message.array("words", "i8", 1),
-            extras=message.array("extras", "i8", 1),
-            inward=message.array("inward", "f4", 1),
-            outward=message.array("outward", "f4", 1),
-            pairs=whole(message.header, "pairs", of=_OPERATION),
-            tokens=whole(message.header, "tokens", of=_OPERATION),
-            material=PortionInput.read(message),
-        )
-        contexts = len(offer.words) + len(offer.extras)
-        if len(offer.inward) != len(offer.words) or len(offer.outward) != contexts:
-            raise RefusedError("batch: a portion needs a count of terms for each of its rows.")
-        if offer.material is not None:
-            offer.material.check(len(offer.words), contexts)
-        for counts in (offer.inward, offer.outward):
-            if not (np.isfinite(counts).all() and (counts >= 0).all()):
-                raise RefusedError("batch: counts of terms must be finite and not negative.")
-        return offer
+_VECTORS = Column("f4", ("words", "dim"))
+_CONTEXTS = Column("f4", ("contexts", "dim"))
 
 
 @dataclass(frozen=True)
@@ -139,25 +114,9 @@ class Task:
     evaluation: int
     node: str
     number: int
-    vectors: FloatArray
-    contexts: FloatArray
+    vectors: Annotated[FloatArray, _VECTORS]
+    contexts: Annotated[FloatArray, _CONTEXTS]
     material: PortionInput | None
-
-    def message(self) -> Message:
-        """As it travels."""
-        arrays: dict[str, Array] = {"vectors": self.vectors, "contexts": self.contexts}
-        header = {"status": "ok", "do": "compute", **_place(self)}
-        if self.material is not None:
-            header |= {"seed": self.material.seed}
-            arrays |= self.material.arrays()
-        return Message(header, arrays)
-
-    @classmethod
-    def read(cls, message: Message) -> Task:
-        """Inverse of `message`."""
-        vectors, contexts = (message.array(n, "f4", 2) for n in ("vectors", "contexts"))
-        place = _read_place(message.header)
-        return cls(**place, vectors=vectors, contexts=contexts, material=PortionInput.read(message))
 
 
 @dataclass(frozen=True)
@@ -168,56 +127,28 @@ class Result:
     evaluation: int
     node: str
     number: int
-    loss: float
-    vectors: FloatArray
-    contexts: FloatArray
+    loss: Annotated[float, RealNumber(-1e300, 1e300)]
+    vectors: Annotated[FloatArray, _VECTORS]
+    contexts: Annotated[FloatArray, _CONTEXTS]
 
     @classmethod
     def of(cls, task: Task, loss: float, vectors: FloatArray, contexts: FloatArray) -> Result:
         return cls(task.round, task.evaluation, task.node, task.number, loss, vectors, contexts)
 
 
-def ready(rate: float) -> Message:
+@dataclass(frozen=True)
+class Ready:
     """All portions are offered; `rate`: the node's learning rate of now."""
-    return Message({"op": _OPERATION, "do": "ready", "rate": rate})
+
+    op: ClassVar = "batch"
+
+    rate: Annotated[float, RealNumber(0, 1e6, above=0)]
 
 
-def work(result: Result | None) -> Message:
-    """Ask for a portion, with the answer to the last."""
-    header: dict[str, Any] = {"op": _OPERATION, "do": "work"}
-    if result is None:
-        return Message(header)
-    header |= {**_place(result), "loss": result.loss}
-    return Message(header, {"vectors": result.vectors, "contexts": result.contexts})
+@dataclass(frozen=True)
+class Work:
+    """A node asks for a portion, with the answer to the last."""
 
+    op: ClassVar = "batch"
 
-def read_result(message: Message) -> Result | None:
-    """The answer that a question for work brings; None: there is none."""
-    if "evaluation" not in message.header:
-        return None
-    loss = number(message, "loss")
-    vectors, contexts = (message.array(n, "f4", 2) for n in ("vectors", "contexts"))
-    place = _read_place(message.header)
-    return Result(**place, loss=loss, vectors=vectors, contexts=contexts)
-
-
-def number(message: Message, name: str) -> float:
-    """A finite number of the header."""
-    found = message.header.get(name)
-    if not isinstance(found, int | float) or isinstance(found, bool) or not math.isfinite(found):
-        raise RefusedError(f"batch: {name!r} must be a finite number.", kind="values")
-    return float(found)
-
-
-def _place(of: Task | Result) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in ("round", "evaluation", "node", "number")}
-
-
-def _read_place(header: Mapping[str, Any]) -> dict[str, Any]:
-    node = header.get("node")
-    if not isinstance(node, str):
-        raise RefusedError("batch: `node` must name whose portion it is.")
-    numbers = {
-        name: whole(header, name, of=_OPERATION) for name in ("round", "evaluation", "number")
-    }
-    return {**numbers, "node": node}
+    result: Result | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import PulledRows
 from embedding.kernel.errors import RoundError, UnavailableError
@@ -23,7 +24,7 @@ from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.replaying import NODE_ROUNDS, Replaying
 from embedding.worker.learning.ticks import hash_seed
-from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task, ready, work
+from yeoron_lab.lbfgs.batch import Offer, PortionInput, Ready, Result, Task, Work
 from yeoron_lab.lbfgs.objective import Objective
 
 
@@ -65,14 +66,16 @@ class BatchWork:
         if self.model.traits.minibatches:
             for number, (plan, seed) in enumerate(self._recall(past)):
                 kept[self.node, number] = self._offer(number, plan, seed)
-        self.line.request(ready(past.learning_rate))
+        self.line.request(to_message(Ready(past.learning_rate), do="ready"))
         result: Result | None = None
         while not self.stop.is_set():
-            answer = self.line.request(work(result))
+            answer = self.line.request(to_message(Work(result), do="work"))
             what = answer.header.get("do")
             if what == "read":
                 return
-            result = self._compute(Task.read(answer), kept) if what == "compute" else None
+            result = None
+            if what == "compute":
+                result = self._compute(from_message(Task, answer), kept)
         raise UnavailableError(f"{self.node}: told to stop in a round of L-BFGS.")
 
     def _recall(self, past: Replaying) -> Iterator[tuple[BlockPlan, int]]:
@@ -106,9 +109,9 @@ class BatchWork:
             outward=outward,
             pairs=objective.pairs,
             tokens=objective.tokens,
-            material=PortionInput(plan.block, seed) if self.shares else None,
+            material=PortionInput.of(plan.block, seed) if self.shares else None,
         )
-        self.line.request(offer.message())
+        self.line.request(to_message(offer, do="offer"))
         return objective
 
     def _compute(self, task: Task, kept: dict[tuple[str, int], Objective]) -> Result | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from embedding.exchange.codec import bounded, check, from_message, to_message
 from embedding.exchange.pace import ROUND
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray
 from embedding.server.flight.shell import Who
 from embedding.server.state import ServerState
-from embedding.server.validation import bounded
-from yeoron_lab.lbfgs.batch import Offer, Result, Task, number, read_result
+from yeoron_lab.lbfgs.batch import Offer, Ready, Result, Task, Work
 
 if TYPE_CHECKING:
     from yeoron_lab.lbfgs.rounds import Rounds
@@ -34,20 +34,19 @@ class RoundCalls:
         """The answer to one message of a round; RefusedError says what is wrong with it."""
         state, (node, _), what = self._state, self._who(), message.header.get("do")
         if what == "offer":
-            offer = Offer.read(message)
+            offer = from_message(Offer, message)
+            check(offer, "batch")
             with state.lock:
                 self._rounds.offer(node, offer)
             return Message({"status": "ok"})
         if what == "ready":
-            rate = number(message, "rate")
-            if not 0.0 < rate < 1e6:
-                raise RefusedError("batch: 'rate' must be a learning rate above 0.")
+            rate = from_message(Ready, message).rate
             with state.changed:
                 self._rounds.ready(node, rate)
                 state.changed.notify_all()
             return Message({"status": "ok"})
         if what == "work":
-            result = read_result(message)
+            result = from_message(Work, message).result
             if result is not None:
                 check_gradient(node, result.vectors, result.contexts)
             return self._work(node, result)
@@ -59,7 +58,7 @@ class RoundCalls:
             while True:
                 found = self._ask(node, result)
                 if isinstance(found, Task):
-                    return found.message()
+                    return to_message(found, status="ok", do="compute")
                 if not found:
                     return _OVER
                 left = deadline - time.monotonic()

@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from embedding.exchange.channel import Channel, ask
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import whole
 from embedding.exchange.peer import Peer, Talk
 from embedding.exchange.protocol import PROTOCOL_VERSION
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.composing import GramBags
@@ -199,7 +198,7 @@ class ShardLink:
         """That incarnation of the shard has been given all rows, as of `at`, and may go on from
         there.
         """
-        header = {"op": "stand", "life": incarnation, "at": list(at), "next_id": next_id}
+        header = {"op": "stand", "incarnation": incarnation, "at": list(at), "next_id": next_id}
         self.calls.fetch(Message({**header, "applied": dict(applied)}))
         # Figures of an earlier incarnation say nothing of this one.
         self.figures = {**self.figures, "position": at[1]}

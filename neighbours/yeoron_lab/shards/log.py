@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.headers import position, string
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
@@ -282,6 +281,23 @@ def from_json(values: Any) -> LogEntry:
 
 def _tickets(named: Any) -> tuple[PushNumber, ...]:
     return tuple((str(node), int(sequence)) for node, sequence in named)
+
+
+def position(at: object) -> tuple[int, int] | None:
+    """An incarnation of the primary and a position in its log, where a server has shards."""
+    if at is None:
+        return None
+    if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):
+        raise RefusedError("message: 'at' must be two whole numbers.")
+    return at[0], at[1]
+
+
+def string(header: Mapping[str, Any], name: str, most: int = 4096) -> str:
+    """The string `name` of a header, of at most `most` characters."""
+    value = header.get(name, "")
+    if not isinstance(value, str) or len(value) > most:
+        raise RefusedError(f"message: {name!r} must be a string of at most {most:,} characters.")
+    return value
 
 
 def at_of(message: Message) -> LogPosition:

@@ -20,11 +20,16 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.changes import KeptByNode, answering, kept_by_node
-from embedding.exchange.codec import decode_push, decode_row_ids
-from embedding.exchange.headers import string, whole
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
+from embedding.exchange.codec import from_message
+from embedding.exchange.protocol import (
+    PROTOCOL_VERSION,
+    PulledRows,
+    PullRequest,
+    Push,
+    version_refused,
+)
 from embedding.exchange.relay import TOGETHER, aggregation
-from embedding.exchange.wire import Message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
@@ -38,7 +43,7 @@ from embedding.server.rowstore.interface import LogPosition
 from embedding.server.validation import check_name, check_rows
 from yeoron_lab.processes import announce, end_with_parent
 from yeoron_lab.shards.client.columns import columns
-from yeoron_lab.shards.log import at_of, from_json, table_of
+from yeoron_lab.shards.log import at_of, from_json, string, table_of
 from yeoron_lab.shards.recovery import ShardRecovery
 from yeoron_lab.shards.spec import ShardSpec
 from yeoron_lab.shards.state import SHARD_GROUPS, NotReachedError, ShardState
@@ -55,8 +60,8 @@ def answer_pull(
 
     keeps  what the node keeps of rows
     """
-    ids, most_bytes = decode_row_ids(message), state.spec.server.max_message_bytes
-    half = message.header.get("rows") == "float16"
+    request, most_bytes = from_message(PullRequest, message), state.spec.server.max_message_bytes
+    ids, half = request.ids, request.half
     check_rows(sum(map(len, ids.values())), state.spec.dim, most_bytes, half=half)
     kept = answering(keeps, message, ids)
     with state.changed:
@@ -72,7 +77,7 @@ def answer_pull(
             )
     as_sent = state.tables.device.as_sent
     rows = {table: as_sent(each, half) for table, each in found.items()}
-    return rows_answered({"clock": 0}, rows, sequence, kept)
+    return rows_answered(PulledRows(0, rows, sequence), kept)
 
 
 def acknowledged(state: ShardState, node: str) -> Message:
@@ -236,7 +241,7 @@ class ShardSession:
         return answer_pull(self.state, self.node, message, at_of(message), self._kept)
 
     def _push(self, message: Message) -> Message:
-        push = decode_push(message)
+        push = from_message(Push, message)
         if message.header.get("batch") is not None:
             push = self._with_block(push, message)
         if push.node != self.node:

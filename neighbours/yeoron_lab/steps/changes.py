@@ -12,21 +12,22 @@ are before anything is learnt, which the seed says, so that a new word costs not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 
 from embedding.exchange.changes import CHANGES
-from embedding.exchange.codec import decode_packed, packed_header
+from embedding.exchange.codec import record_of, to_message, with_record
 from embedding.exchange.compression.base import unpack, unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import positive, whole
+from embedding.exchange.ownrows import check_rows_came
 from embedding.exchange.payload import PackedDelta, RowDelta
-from embedding.exchange.protocol import NAMES, Push
-from embedding.exchange.wire import Array, Message
+from embedding.exchange.protocol import PulledRows, Push
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.fields import Entries, RealNumber, WholeNumber
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
 from embedding.models.starting import first_vectors
@@ -47,30 +48,23 @@ class Wanted:
     """
 
     pulls: int
-    memory: int
-    least: float
-    relative: float
+    memory: Annotated[int, WholeNumber(1)]
+    least: Annotated[float, RealNumber(0, above=0)]
+    relative: Annotated[float, RealNumber(0)]
     directions: int
 
-    def header(self) -> dict[str, Any]:
-        return {"changes": vars(self)}
 
-    @classmethod
-    def read(cls, header: Mapping[str, Any]) -> Wanted | None:
-        """From the header of a pull; None when it asks for rows. RefusedError: malformed."""
-        facts = header.get("changes")
-        if facts is None:
-            return None
-        if not isinstance(facts, dict):
-            raise RefusedError("pull: `changes` must be an object.")
-        relative = facts.get("relative")
-        return cls(
-            whole(facts, "pulls"),
-            whole(facts, "memory", least=1),
-            positive(facts.get("least"), "least"),
-            0.0 if relative == 0 else positive(relative, "relative"),
-            whole(facts, "directions"),
-        )
+@dataclass(frozen=True)
+class ChangesOfRows:
+    """The answer to it.
+
+    memory  bytes that the server keeps what the node has in
+    start   seed of the first vectors
+    """
+
+    packed: Annotated[tuple[PackedDelta, ...], Entries(len(Table))]
+    memory: Annotated[int, WholeNumber(1)]
+    start: int
 
 
 class Mirror:
@@ -192,7 +186,7 @@ class NodeMirror:
             self._order = {}
             return message
         self._order = {table: np.argsort(ids, kind="stable") for table, ids in asked.items()}
-        parts = {NAMES[table]: asked[table][order] for table, order in self._order.items()}
+        parts = {f"ids.{table}.i8": asked[table][order] for table, order in self._order.items()}
         config = self._config
         wanted = Wanted(
             self.mirror.pulls,
@@ -201,25 +195,24 @@ class NodeMirror:
             config.relative_threshold,
             config.directions,
         )
-        return Message({**message.header, **wanted.header()}, {**message.arrays, **parts})
+        message = Message(message.header, {**message.arrays, **parts})
+        return with_record(message, "changes", wanted)
 
     def came(
-        self, answer: Message, asked: Mapping[Table, IntArray]
+        self, answer: Message, pulled: PulledRows, asked: Mapping[Table, IntArray]
     ) -> dict[Table, FloatArray | HalfArray]:
         """See KeptRows."""
-        if answer.header.get("changes") is None or not self._order:
+        changed = record_of(ChangesOfRows, answer, "changes")
+        if changed is None or not self._order:
             self.forget()  # the server has none of this pull
-            found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
+            found = dict(pulled.rows)
         else:
             if not self.mirror.pulls:
-                self.mirror = Mirror(
-                    whole(answer.header, "changes", least=1), whole(answer.header, "start")
-                )
+                self.mirror = Mirror(changed.memory, changed.start)
             inorder = {table: asked[table][order] for table, order in self._order.items()}
-            packed = decode_packed(answer)
-            found = {**self.mirror.changed(inorder, packed, self._config.max_message_bytes)}
-        if self._order and any(len(found[table]) != len(ids) for table, ids in asked.items()):
-            raise RefusedError("pull: the answer has another number of rows than were asked for.")
+            most = self._config.max_message_bytes
+            found = {**self.mirror.changed(inorder, changed.packed, most)}
+        check_rows_came(asked, found)
         for table, order in self._order.items():
             rows = np.empty_like(found[table])
             rows[order] = found[table]
@@ -243,7 +236,7 @@ class StreamMirror:
 
     def asked(self, message: Message, ids: Mapping[Table, IntArray]) -> ChangesWanted | None:
         """See KeptByNode."""
-        wanted = Wanted.read(message.header)
+        wanted = record_of(Wanted, message, "changes")
         return None if wanted is None else ChangesWanted(self, wanted, ids)
 
     def changes(
@@ -252,9 +245,8 @@ class StreamMirror:
         asked: Mapping[Table, IntArray],
         rows: Mapping[Table, FloatArray | HalfArray],
         sequence: int,
-    ) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """Header and parts of the answer to a pull; None: whole rows are to be sent, from which the
-        node begins again.
+    ) -> ChangesOfRows | None:
+        """The answer to a pull; None: whole rows are to be sent, from which the node begins again.
 
         That is so when the node has had other pulls than the server knows of, and when a push of
         it is in what it has but not yet in these rows, where `sequence` is the last one.
@@ -270,8 +262,7 @@ class StreamMirror:
                 raise RefusedError("pull: the ids of a pull of changes must increase.")
         floats = {table: widen(each) for table, each in rows.items()}
         packed = mirror.differences(asked, floats, wanted)
-        header = {"changes": mirror.memory, "start": self._seed, "packed": packed_header(packed)}
-        return header, {f"{each.table}.packed": each.data for each in packed}
+        return ChangesOfRows(tuple(packed), mirror.memory, self._seed)
 
     def learnt(self, push: Push) -> None:
         if self._mirror is not None and push.keeps and push.sequence > self._pushed:
@@ -293,14 +284,11 @@ class ChangesWanted:
         del about
         return 0
 
-    def message(
-        self,
-        header: Mapping[str, Any],
-        rows: Mapping[Table, FloatArray | HalfArray],
-        sequence: int,
-    ) -> Message | None:
-        found = self.mirror.changes(self.wanted, self.ids, rows, sequence)
-        return None if found is None else Message({**header, **found[0]}, found[1])
+    def message(self, rows: PulledRows) -> Message | None:
+        found = self.mirror.changes(self.wanted, self.ids, rows.rows, rows.sequence)
+        if found is None:
+            return None
+        return with_record(to_message(replace(rows, rows={}), status="ok"), "changes", found)
 
 
 @CHANGES.register("steps", NoTraits())

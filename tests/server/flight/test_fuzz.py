@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from rawgrpc import exchange, flight_data, greeting, ipc, parts
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import encode_pull, encode_push
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.base import compressor, packing
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.contributors import AdmissionRequest
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.strictjson import loads
@@ -63,9 +64,7 @@ def opened(server, node: str) -> Channel:
 def bystander(server):
     """A node that does nothing wrong."""
     channel = opened(server, "bystander")
-    channel.request(
-        Message({"op": "admit"}, {"counts": ints(1, 1, 1, 1)}, {"words": pa.array(WORDS)})
-    )
+    channel.request(to_message(AdmissionRequest(WORDS, ints(1, 1, 1, 1))))
     yield channel
     channel.close()
 
@@ -80,7 +79,7 @@ def unharmed(server, bystander, caplog):
     assert bystander.request(Message({"op": "confirm"})).header["status"] == "ok"
     assert (
         bystander.request(
-            encode_pull(PullRequest({Table.IN: ints(0, 1), Table.OUT: ints(2)}, 0))
+            to_message(PullRequest({Table.IN: ints(0, 1), Table.OUT: ints(2)}, 0))
         ).header["status"]
         == "ok"
     )
@@ -168,19 +167,19 @@ patient = settings(
 
 
 # Pushes that a change left whole would be taken: these are of a clock that their node never read.
-_WHOLE = encode_push(a_push(clock=10**6))
+_WHOLE = to_message(a_push(clock=10**6))
 
 
 def packed(kind: str) -> Message:
     """The same push with its rows compressed."""
     values = np.random.default_rng(0).normal(size=(4, DIM)).astype(np.float32)
     made = compressor(kind).of(ExchangeConfig()).pack(Table.IN, ints(0, 1, 2, 3), values)
-    return encode_push(a_push(clock=10**6, deltas=(), packed=(made,)))
+    return to_message(a_push(clock=10**6, deltas=(), packed=(made,)))
 
 
 MESSAGES = {
     "plain": _WHOLE,
-    "counted": encode_push(
+    "counted": to_message(
         a_push(
             clock=10**6,
             counts=BlockCounts(
@@ -237,7 +236,7 @@ def test_slots_without_offsets_or_with_nulls_are_refused(server):
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_a_small_message_that_unpacks_into_a_large_one_is_refused(server, compression):
-    zeros = Message({"op": "push"}, {"in.values": np.zeros((4_000_000, 4), dtype=np.float32)})
+    zeros = Message({"op": "push"}, {"in.f4": np.zeros((4_000_000, 4), dtype=np.float32)})
     _, header, metadata, body = parts(zeros, compression)
     assert len(body) < LIMIT
     assert b"max_message_bytes" in say(server, flight_data(header, metadata, body))
@@ -280,7 +279,7 @@ def test_another_schema_is_refused(server, schema):
         b'{"op": "confirm", "clock": NaN}',
         b'{"op": "confirm", "clock": 1e999}',
         b'{"op": "hello", "version": 1, "node": "\\ud800"}',
-        b'{"op": "push", "parts": [["in.ids", "i8", [1099511627775, 1099511627775]]]}',
+        b'{"op": "push", "parts": [["in.i8", "i8", [1099511627775, 1099511627775]]]}',
         b'{"op": "push", "parts": [["a", "i8", [9]], ["a", "i8", [9]]]}',
         b'{"op": "push", "parts": [["a", [], [9]]]}',
         b'{"op": "push", "parts": [["a", "str", [-1]]]}',
@@ -351,10 +350,10 @@ def one_count(n: int, source: str = "뉴스") -> BlockCounts:
 )
 def test_refusals_are_counted_by_kind(server, changes, kind):
     channel = opened(server, "fuzz")
-    channel.request(encode_pull(PullRequest({}, 0)))
+    channel.request(to_message(PullRequest({}, 0)))
     before = server.state.meters.refusals[kind]
     with pytest.raises(RefusedError):
-        channel.request(encode_push(a_push(**changes)))
+        channel.request(to_message(a_push(**changes)))
     assert server.state.meters.refusals[kind] == before + 1
     channel.close()
 
@@ -363,10 +362,10 @@ def test_a_word_that_is_none_is_not_kept(server):
     channel = opened(server, "fuzz")
     long = pa.array(["길" * validation.MAX_WORD_BYTES])
     with pytest.raises(RefusedError, match="a word of"):
-        channel.request(Message({"op": "admit"}, {"counts": ints(1)}, {"words": long}))
+        channel.request(to_message(AdmissionRequest(long, ints(1))))
     counts = BlockCounts((CountGroup("s", 0, 1),), ints(-1), long, ints(1), ints(1))
     with pytest.raises(RefusedError, match="a word of"):
-        channel.request(encode_push(a_push(counts=counts)))
+        channel.request(to_message(a_push(counts=counts)))
     channel.close()
 
 
@@ -374,11 +373,11 @@ def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server):
     channel = opened(server, "fuzz")
     many = np.zeros(100_000, dtype=np.int64)
     with pytest.raises(RefusedError, match="max_message_bytes"):
-        channel.request(encode_pull(PullRequest({Table.IN: many, Table.OUT: ints()}, 0)))
+        channel.request(to_message(PullRequest({Table.IN: many, Table.OUT: ints()}, 0)))
     pairs = ScorePairs("s", many[:1_000], many[:1_000], many.reshape(1_000, 100), many[:1_000])
     small = ScorePairs("t", ints(0), ints(0), np.zeros((1, 100), dtype=np.int64), ints(0))
     with pytest.raises(RefusedError, match="rows to score"):
-        channel.request(encode_pull(PullRequest({}, 0, [small, pairs])))
+        channel.request(to_message(PullRequest({}, 0, [small, pairs])))
     channel.close()
 
 
@@ -388,11 +387,11 @@ def test_so_many_sources_are_scored_and_no_more(server, monkeypatch):
     pairs = [ScorePairs(f"scored-{n}", one, one, one.reshape(1, 1), one) for n in range(3)]
     monkeypatch.setattr(validation, "MAX_SOURCES", len(server.state.scores.sources) + 2)
     with pytest.raises(RefusedError, match="3 new sources"):
-        channel.request(encode_pull(PullRequest({}, 0, pairs)))
+        channel.request(to_message(PullRequest({}, 0, pairs)))
     assert not any(pair.source in server.state.scores.sources for pair in pairs)
-    channel.request(encode_pull(PullRequest({}, 0, pairs[:2])))
+    channel.request(to_message(PullRequest({}, 0, pairs[:2])))
     with pytest.raises(RefusedError, match="1 new sources"):
-        channel.request(encode_pull(PullRequest({}, 0, pairs[1:])))
+        channel.request(to_message(PullRequest({}, 0, pairs[1:])))
     channel.close()
 
 
@@ -473,7 +472,7 @@ def test_bytes_at_either_port_harm_nobody(server, data, preface):
 
 def test_bad_messages_leave_no_memory_behind(server):
     _, header, metadata, body = parts(
-        Message({"op": "push"}, {"in.values": np.zeros((50_000, 4), dtype=np.float32)})
+        Message({"op": "push"}, {"in.f4": np.zeros((50_000, 4), dtype=np.float32)})
     )
     large = flight_data(header, metadata, body)
     broken = flight_data(header[:-8], metadata, body)

@@ -28,7 +28,7 @@ def greet(location: str, incarnation: str) -> None:
 
 
 def fence(location: str, node: str, incarnation: str) -> dict:
-    return ask(location, QUICK, "fence", {"node": node, "life": incarnation})
+    return ask(location, QUICK, "fence", {"node": node, "incarnation": incarnation})
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constants import with_constants
-from embedding.exchange.pace import EVERY_BLOCK, Pace
+from embedding.exchange.codec import from_message, to_message
+from embedding.exchange.pace import Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
+    Ack,
     Push,
 )
 from embedding.kernel.errors import RefusedError
@@ -113,7 +116,7 @@ def test_what_is_sent_again_after_a_restart_is_applied_however_old():
 def test_nodes_are_told_how_many_deltas_meet_and_when_to_pull_and_push(sync, pace):
     machine = machine_of("a", "b", "c", "d", **sync)
     assert machine.policy.pace(machine.board) == pace
-    assert Pace.from_dict(pace.to_dict()) == pace
+    assert from_message(Ack, to_message(Ack(1, 0, 0, pace=pace))).pace == pace
 
 
 @pytest.mark.parametrize("policy", ["asp", "ssp", "bsp", "easgd", "averaging"])
@@ -129,15 +132,16 @@ def test_one_node_pushes_all_and_two_share_by_two(policy, nodes):
         None,
         [],
         {},
-        {**EVERY_BLOCK.to_dict(), "push_every": 0},
-        {**EVERY_BLOCK.to_dict(), "pooled": True},
-        {**EVERY_BLOCK.to_dict(), "elastic": float("nan")},
-        {**EVERY_BLOCK.to_dict(), "elastic": "1"},
+        [0, 0, 1, 0.0, 0, 0],
+        [True, 1, 1, 0.0, 0, 0],
+        [0, 1, 1, float("nan"), 0, 0],
+        [0, 1, 1, "1", 0, 0],
     ],
 )
 def test_a_malformed_pace_is_refused(wrong):
-    with pytest.raises(RefusedError, match=r"pace|elastic"):
-        Pace.from_dict(wrong)
+    message = to_message(Ack(1, 0, 0, pace=Pace(pooled=2)))
+    with pytest.raises(RefusedError, match="pace"):
+        from_message(Ack, replace(message, header={**message.header, "pace": wrong}))
 
 
 @pytest.mark.parametrize(("combine", "average"), [("sum", False), ("mean", True)])

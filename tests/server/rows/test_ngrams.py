@@ -112,7 +112,7 @@ def test_a_bucket_out_of_range_is_refused_and_changes_nothing(server, connect, b
 def test_a_bucket_named_twice_or_a_value_that_is_not_finite_is_refused(server, connect):
     node = connect(server)
     before = grams_of(server)
-    with pytest.raises(RefusedError, match="named twice"):
+    with pytest.raises(RefusedError, match="names one twice"):
         node.push(delta(5, 5))
     node.sequence -= 1
     with pytest.raises(RefusedError, match="not finite"):

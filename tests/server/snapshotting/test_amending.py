@@ -44,7 +44,9 @@ class Reader:
 
     def push(self, **more: Any) -> None:
         self.node.sequence += 1
-        push = Push(self.node.name, self.node.sequence, self.node.clock, life=self.life, **more)
+        push = Push(
+            self.node.name, self.node.sequence, self.node.clock, incarnation=self.life, **more
+        )
         self.node.clock = self.node.client.push(push).clock
 
     def read(self, documents: int = 1, window: int = AT, source: str = "뉴스") -> None:

@@ -150,7 +150,7 @@ class Disturbed(RuleBasedStateMachine):
 
     def _push(self, node: str, **more: Any) -> None:
         self.sequence[node] += 1
-        push = Push(node, self.sequence[node], 0, life=self.life[node], **more)
+        push = Push(node, self.sequence[node], 0, incarnation=self.life[node], **more)
         self.log[node].append(push)
         self._apply(push)
 
@@ -158,12 +158,12 @@ class Disturbed(RuleBasedStateMachine):
         self.applied[push.node] = push.sequence
         document = int(push.offset) if push.offset else None
         if document is not None:
-            self.readers.read(WINDOW, push.node, push.life, self.every[document], 1)
-            self.read_by[document] = push.life, self.every[document]
+            self.readers.read(WINDOW, push.node, push.incarnation, self.every[document], 1)
+            self.read_by[document] = push.incarnation, self.every[document]
             self.given_out.discard(document)
         self.usage.learnt(push, set())
         for one in push.hand_ins:
-            for life, source in self.readers.hand_in(push.node, push.life, one):
+            for life, source in self.readers.hand_in(push.node, push.incarnation, one):
                 self.usage.drop(WINDOW, life, source)
 
     def _runs(self, source: str) -> str | None:

@@ -65,7 +65,7 @@ def test_with_what_nodes_keep_back_each_word_is_learnt_once(tmp_path: Path) -> N
             else:
                 kill(victim)
         found.ended()
-        assert "pull out in.packed" in found.client.status()["bytes"]["by_part"]
+        assert "pull out in.u1" in found.client.status()["bytes"]["by_part"]
         learnt_once(found, words)
 
 

@@ -73,7 +73,7 @@ class Listening(ParameterClient):
         except AheadError:
             self.said.append("ahead")
             raise
-        if len(request.rows[Table.IN]):
+        if len(request.ids[Table.IN]):
             self.said.append("pull")
         return rows
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from embedding.exchange.codec import decode_push, encode_push
+from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.server.words.shifts import ContextShifts, added_up
@@ -116,7 +116,7 @@ def test_words_that_shifted_most_are_told_and_rare_ones_never(monkeypatch):
 
 def test_it_travels_with_a_push():
     push = Push("n", 1, 0, shifts=(told(), told()))
-    back = decode_push(encode_push(push)).shifts
+    back = from_message(Push, to_message(push)).shifts
     for mine, theirs in zip(push.shifts, back, strict=True):
         assert mine.window == theirs.window
         for name in ("ids", "weights", "sizes", "contexts", "figures"):

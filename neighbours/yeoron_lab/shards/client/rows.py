@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from embedding.exchange.codec import encode_push
+from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rowpath import ClientSession, pull_from_server
@@ -30,10 +30,10 @@ class RowsOnShards:
     def __init__(self, session: ClientSession, feedback: Sending) -> None:
         self._session = session
         self.view = ShardedView(session.config, feedback)
-        self.links = ShardLinks(session, self.view, split_push, lambda part: [encode_push(part)])
+        self.links = ShardLinks(session, self.view, split_push, lambda part: [to_message(part)])
 
     def pull(self, request: PullRequest) -> PulledRows:
-        asked = request.rows
+        asked = request.ids
         patience = self._session.config.pull_timeout_s
         deadline = time.monotonic() + patience
         ask = PullRequest({}, request.clock, request.score)
@@ -77,8 +77,8 @@ class RowsOnShards:
                 {table: asked[table][found[index]] for table, found in where.items()}
                 for index in range(n)
             ]
-            header = {"op": "pull", "at": list(rows.at), "rows": self._session.config.rows}
-            answers = self.links.each(lambda shard, part: shard.pull(header, part), parts)
+            at, half = rows.at, self._session.config.rows == "float16"
+            answers = self.links.each(lambda shard, part: shard.pull(at, part, half=half), parts)
             # One after the other: what compression keeps back is one store.
             read = [
                 shard.rows.read(answer, part)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from embedding.exchange.channel import Channel
+from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.headers import whole
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.peer import Peer, Talk, converse, say
-from embedding.exchange.protocol import NAMES, PROTOCOL_VERSION, Push
-from embedding.exchange.wire import Message
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import BehindError
 from embedding.kernel.records import IntArray, Table
 
@@ -54,9 +53,10 @@ class ShardStream:
     def push(self, push: Push) -> None:
         self._taken(self.peer.run(lambda channel: converse(channel, self._sent(push))))
 
-    def pull(self, header: Mapping[str, Any], asked: Mapping[Table, IntArray]) -> Message:
-        """Ask for rows, with what is kept of them; `rows.read` reads the answer."""
-        message = Message(header, {NAMES[table]: ids for table, ids in asked.items()})
+    def pull(self, at: tuple[int, int], asked: Mapping[Table, IntArray], *, half: bool) -> Message:
+        """Ask for rows as they are at this position of the log or later, with what is kept of them;
+        `rows.read` reads the answer."""
+        message = to_message(PullRequest(asked, 0, half=half), at=list(at))
         # On a new stream nothing is kept: what is asked depends on it.
         return self.peer.run(lambda channel: channel.request(self.rows.asking(message, asked)))
 
