@@ -222,6 +222,6 @@ def test_what_is_no_message_of_a_round_is_refused_and_the_stream_lives() -> None
             client.peer.request(bad)
         with pytest.raises(RefusedError, match="offer, ready or work"):
             client.peer.request(type(bad)({"op": "batch", "do": "dance"}))
-        with pytest.raises(RefusedError, match="learning rate"):
+        with pytest.raises(RefusedError, match="rate must be a finite number"):
             client.peer.request(type(bad)({"op": "batch", "do": "ready", "rate": -1}))
         assert client.vocabulary().words
