@@ -30,6 +30,7 @@ from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.tables import RowCopy
 from embedding.server.rowstore.interface import RowShape
+from yeoron_lab.lbfgs.batch import Ready, Work
 
 ENDS = ("whole", "fails", "killed before", "killed after")
 """What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files
