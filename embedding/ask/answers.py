@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from embedding.ask.config import AskConfig
 from embedding.ask.reader import Reader, waited
@@ -21,9 +21,6 @@ from embedding.trends.evidence import NearWords, window_neighbours
 from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments, story_documents
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -121,7 +118,7 @@ class Answers:
 
     def report(self, window: str, wait_s: float | None) -> TrendReport:
         """The report of a window, by its label, the id of its snapshot, or `latest`."""
-        return self.reader.report(self.reader.open(window).id, wait_s)
+        return self.reader.report(self.reader.named(window), wait_s)
 
     def unknown(self, word: str) -> UnknownWordError:
         """That no snapshot holds a word."""

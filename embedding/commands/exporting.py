@@ -34,9 +34,8 @@ _ADDRESSES = 3
 
 def register(app: typer.Typer) -> None:
     """Add this command."""
-    app.command("export")(export)
-    app.command("report")(report)
-    app.command("mcp")(mcp)
+    for command in (export, report, mcp):
+        app.command()(command)
 
 
 def export(
@@ -126,18 +125,18 @@ def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFi
 
 def _table(what: str, format: str, window: str, snapshots: Path | None) -> WriteFile:
     """window: of the store, or the folder of a store."""
-    from embedding.ask.answers import Answers
-    from embedding.commands.trends import report_of
+    from embedding.commands.trends import AskedWindow, report_of
     from embedding.show.export import WRITERS, findings_table, write_jsonld
 
     if snapshots is None and window != "latest" and Path(window).is_dir():
         window, snapshots = "latest", Path(window)
-    answers = Answers(page_of(settings_of(snapshots), snapshots, None), whole=True)
-    report = report_of(answers.reader, window, scores=True)
+    asked = AskedWindow(snapshots, window)
+    report = report_of(asked, scores=True)
     shown = report.snapshot
 
     def addresses(word: str) -> list[str]:
-        return [one.url for one in answers.evidence(word, shown.start, shown.end, _ADDRESSES)]
+        found = asked.answers.evidence(word, shown.start, shown.end, _ADDRESSES)
+        return [one.url for one in found]
 
     table = findings_table(report, addresses) if what == "findings" else report.every_word.table
     if format == "jsonld":

@@ -5,14 +5,13 @@ Reports are the finished ones, else computed; that is said where it lasts.
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
 import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -30,7 +29,6 @@ from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 if TYPE_CHECKING:
     from embedding.ask.answers import Answers
     from embedding.ask.config import AxisConfig
-    from embedding.ask.reader import Reader
     from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
     from embedding.trends.rows import TrendReport
@@ -145,8 +143,7 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
     from embedding.trends.plain import to_plain
     from embedding.trends.rows import judged
 
-    report = report_of(asked.answers.reader, asked.id)
-    refuse_nothing(report)
+    report = _compared(asked)
     every = report.stories if as_json else report.significant_stories()
     chosen = [(one, asked.answers.story_documents(one, report)) for one in every[:limit]]
     if as_json:
@@ -160,8 +157,7 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
     if not chosen:
         if judged(report):
             console.print("Nothing stands out: no change is larger than chance alone could give.")
-        if sentence := _last(asked, report, "stories"):
-            print_line(sentence)
+        _print_last(asked, report, "stories")
     for at, (one, where) in enumerate(chosen, start=1):
         title, *lines = story_lines(one, where)
         console.print()
@@ -188,17 +184,13 @@ def moved(
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
     `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-02`
     """
-    if not (every or between):
-        _print_window(asked, "moved", limit, form)
-        return
-    report = _scored(asked, between)
-    if every:
-        from embedding.trends.scoretable import COLUMNS
+    from embedding.trends.scoretable import COLUMNS
 
-        refuse_nothing(report)
+    report = _compared(asked, between, scores=every)
+    if every:
         _write(report, COLUMNS, report.every_word.rows(), form)
     else:
-        _print(report, "moved", limit, form)
+        _print(asked, report, "moved", limit, form, with_last=between is None)
 
 
 def score(
@@ -220,8 +212,7 @@ def score(
     from embedding.trends.scores import why_not
     from embedding.trends.scoretable import COLUMNS
 
-    named, report = read_words(words), _scored(asked, between)
-    refuse_nothing(report)
+    named, report = read_words(words), _compared(asked, between, scores=True)
     known, reader = report.every_word.of(named), asked.answers.reader
     source: Snapshots = reader
     if report.compared_with is not None:
@@ -239,7 +230,7 @@ def ranking_command(name: str, about: str) -> Callable[..., None]:
     """The command that shows one ranking of a window."""
 
     def ranking(asked: AskedWindow, *, limit: LimitOption = 20, form: AnswerForm) -> None:
-        _print_window(asked, name, limit, form)
+        _print(asked, _compared(asked), name, limit, form)
 
     ranking.__name__, ranking.__doc__ = name, about
     return ranking
@@ -392,58 +383,41 @@ def word(
     console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
-def _print_window(asked: AskedWindow, name: str, limit: int, form: AnswerForm) -> None:
-    """A ranking of a window; below that of a quiet one which window had a finding last."""
-    report = report_of(asked.answers.reader, asked.id)
-    _print(report, name, limit, form)
-    if form.is_table and (sentence := _last(asked, report, name)):
-        print_line(sentence)
-
-
-def _last(asked: AskedWindow, report: TrendReport, name: str) -> str:
-    """Which window had a finding last; empty where the latest was not asked for, or has some."""
-    if asked.id != "latest":
-        return ""
-    with console.status("Looking for the last window with a finding …"):
-        return last_found(report, name, asked.snapshots, asked.answers.reader)
-
-
-def _print(report: TrendReport, name: str, limit: int, form: AnswerForm) -> None:
+def _print(
+    asked: AskedWindow,
+    report: TrendReport,
+    name: str,
+    limit: int,
+    form: AnswerForm,
+    *,
+    with_last: bool = True,
+) -> None:
+    """A ranking of a report; below that of a quiet one which window had a finding last."""
     from embedding.ask.questions import RankingAnswer
     from embedding.show.columns import ranking_csv
     from embedding.show.terminal import fitted, notes_of, ranking_table, ranking_title
 
-    refuse_nothing(report)
     answer = RankingAnswer.of(report, name, limit)
     if not form.is_table:
         form.write(answer, lambda: ranking_csv(answer.rows))
-    elif answer.rows:
+        return
+    if answer.rows:
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
     else:
         print_line(ranking_title(report, name))
         for sentence in notes_of(report, name) or [_EMPTY.get(name, "No word was compared.")]:
             print_line(sentence)
-
-
-def _scored(asked: AskedWindow, windows: tuple[str, str] | None) -> TrendReport:
-    """A report with the figures of all words."""
-    if windows and asked.id != "latest":
-        raise ConfigError(
-            f"--id {asked.id}: not accepted with --between, which names both windows."
-        )
-    if windows:
-        return report_between(asked.answers, windows)
-    return report_of(asked.answers.reader, asked.id, scores=True)
+    if with_last:
+        _print_last(asked, report, name)
 
 
 def _plain(where: StoryDocuments | None) -> dict[str, Any]:
     """The days and addresses of a story in JSON; null and none where they are not kept."""
-    if where is None:
-        return {"first_day": None, "last_day": None, "addresses": []}
+    first, last = (None, None) if where is None else (where.first, where.last)
     return {
-        "first_day": where.first and f"{where.first:%Y-%m-%d}",
-        "last_day": where.last and f"{where.last:%Y-%m-%d}",
-        "addresses": [one.url for one in where.documents],
+        "first_day": first and f"{first:%Y-%m-%d}",
+        "last_day": last and f"{last:%Y-%m-%d}",
+        "addresses": [] if where is None else [one.url for one in where.documents],
     }
 
 
@@ -457,8 +431,8 @@ def _write(
     rows: Iterable[Mapping[str, Any]],
     form: AnswerForm,
 ) -> None:
-    """A line for each row, written as they come: a hundred thousand would have to be held whole."""
-    from embedding.show.columns import csv_cell
+    """A line for each row."""
+    from embedding.show.columns import as_csv
     from embedding.show.terminal import ranking_title
     from embedding.trends.plain import to_plain
 
@@ -476,9 +450,7 @@ def _write(
             sys.stdout.write(("," if at else "") + "\n" + line)
         sys.stdout.write("\n]}\n")
     elif form.as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([csv_cell(row[column]) for column in columns] for row in rows)
+        sys.stdout.write(as_csv(columns, rows))
     else:
         titles = {name: name for name in ("rank", "z", "q", "shift", "word")}
         sys.stdout.write(ranking_title(report, "moved") + "\n")
@@ -553,22 +525,19 @@ _WORDS = {
 """Findings of a ranking."""
 
 
-def last_found(report: TrendReport, name: str, snapshots: Path | None, reader: Reader) -> str:
-    """Which window before that of `report` had findings last, and the command that shows it.
+def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
+    """Below the latest window without findings: which had some last, and the command that shows it.
 
-    name       `stories` for findings of any kind, or a ranking for those in it
-    snapshots  as the call named the store
-
-    Empty where `report` has some or no window was before it.
+    name  `stories` for findings of any kind, or a ranking for those in it
     """
     from embedding.trends.findings import LOOKED_BACK, findings_of, last_with_findings
     from embedding.trends.rows import RANKINGS
 
-    rankings = RANKINGS if name == "stories" else (name,)
+    rankings, reader = RANKINGS if name == "stories" else (name,), asked.answers.reader
     start = datetime.fromisoformat(report.snapshot.start)
     before = [ref for ref in reader.list() if ref.window_start < start]
-    if findings_of(report, rankings) or not before:
-        return ""
+    if asked.id != "latest" or findings_of(report, rankings) or not before:
+        return
 
     def known(ref: SnapshotRef) -> TrendReport | None:
         found = reader.known_report(ref.id)
@@ -578,25 +547,26 @@ def last_found(report: TrendReport, name: str, snapshots: Path | None, reader: R
         return found
 
     def shown(found: TrendReport, command: str, counted: Sequence[str]) -> str:
-        own = "" if snapshots is None else f" --snapshots {shlex.quote(str(snapshots))}"
+        own = "" if asked.snapshots is None else f" --snapshots {shlex.quote(str(asked.snapshots))}"
         return (
             f"{found.snapshot.label} ({findings_of(found, counted):,}): yeoron trends {command}"
             f"{own} --id {found.snapshot.id}"
         )
 
     what = _WORDS.get(name, "a finding")
-    found = last_with_findings(before, known, lambda one: findings_of(one, rankings))
+    with console.status("Looking for the last window with a finding …"):
+        found = last_with_findings(before, known, lambda one: findings_of(one, rankings))
+        missing = found is None and any(known(ref) is None for ref in before[-LOOKED_BACK:])
+        other = None if found else last_with_findings(before, known)
     if found is not None:
-        return f"The last window with {what} is {shown(found, name, rankings)}"
-    missing = any(known(ref) is None for ref in before[-LOOKED_BACK:])
+        print_line(f"The last window with {what} is {shown(found, name, rankings)}")
+        return
     whose = " whose report is known" if missing else ""
-    sentences = [f"No window before {report.snapshot.label}{whose} has {what}."]
-    if other := last_with_findings(before, known):
-        sentence = f"The last one with another finding is {shown(other, 'stories', RANKINGS)}"
-        sentences.append(sentence)
+    print_line(f"No window before {report.snapshot.label}{whose} has {what}.")
+    if other is not None:
+        print_line(f"The last one with another finding is {shown(other, 'stories', RANKINGS)}")
     if missing:
-        sentences.append("`yeoron trends report --all` writes the reports of all windows.")
-    return "\n".join(sentences)
+        print_line("`yeoron trends report --all` writes the reports of all windows.")
 
 
 def read_words(path: Path) -> list[str]:
@@ -627,37 +597,42 @@ def read_words(path: Path) -> list[str]:
     return list(found)
 
 
-def refuse_nothing(report: TrendReport) -> None:
-    """InputError when there was nothing to compare."""
+def report_of(
+    asked: AskedWindow, between: tuple[str, str] | None = None, *, scores: bool = False
+) -> TrendReport:
+    """The report of a window, or of two neighbouring ones, finished or computed; InputError for two
+    others.
+
+    scores  with the figures of all words, which a report of two windows has anyway
+    """
+    from embedding.ask.questions import BetweenQuestion, ReportQuestion
+
+    answers = asked.answers
+    if between is None:
+        finished = answers.reader.finished_report(answers.reader.named(asked.id)) is not None
+        with nullcontext() if finished else _explained_if_slow(_COMPUTED):
+            report = ReportQuestion(asked.id).answer(answers)
+            return replace(report, scores=answers.reader.scores(report, None)) if scores else report
+    if asked.id != "latest":
+        raise ConfigError(
+            f"--id {asked.id}: not accepted with --between, which names both windows."
+        )
+    from embedding.trends.between import refuse_apart
+
+    windows = map(answers.reader.store.require, between)
+    with _explained_if_slow(_BETWEEN):
+        report = BetweenQuestion(*windows).answer(answers)
+    refuse_apart(report)
+    return report
+
+
+def _compared(
+    asked: AskedWindow, between: tuple[str, str] | None = None, *, scores: bool = False
+) -> TrendReport:
+    report = report_of(asked, between, scores=scores)
     for note in report.notes:
         if note.code in _NOTHING:
             raise InputError(note.text)
-
-
-def report_of(reader: Reader, window: str, *, scores: bool = False) -> TrendReport:
-    """The finished report of a window, else computed; with `scores` the figures of all words too.
-
-    window  its label, the id of its snapshot, or `latest`
-    """
-    name = reader.named(window)
-    found = reader.finished_report(name)
-    with _explained_if_slow(_COMPUTED):
-        if found is None:
-            found = reader.report(name, None)
-        return replace(found, scores=reader.scores(found, None)) if scores else found
-
-
-def report_between(answers: Answers, windows: tuple[str, str]) -> TrendReport:
-    """The report of what changed in meaning between two windows, or snapshots; InputError unless
-    they are neighbours.
-    """
-    from embedding.ask.questions import BetweenQuestion
-    from embedding.trends.between import refuse_apart
-
-    before, after = map(answers.reader.store.require, windows)
-    with _explained_if_slow(_BETWEEN):
-        report = BetweenQuestion(before, after).answer(answers)
-    refuse_apart(report)
     return report
 
 
