@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embedding.trends.plain import to_plain
@@ -15,7 +15,7 @@ from embedding.trends.rows import TrendRow
 if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
     from embedding.trends.axis import AxisHistory
     from embedding.trends.bias import SourceBias
-    from embedding.trends.contrast import SourceContrast
+    from embedding.trends.contrast import ContrastRow, SourceContrast
     from embedding.trends.history import Together, WordHistory
 
 _LONGEST = 40
@@ -82,15 +82,20 @@ def names_of(neighbours: Iterable[object], n: int | None = None) -> str:
     return " ".join(shortened(str(getattr(one, "word", one))) for one in list(neighbours)[:n])
 
 
+def neighbour_words(row: TrendRow | ContrastRow) -> dict[str, list[str]]:
+    """The words of each list of neighbours of a row, by the list's name."""
+    lists = {name: each for name, each in vars(row).items() if name.startswith("neighbours")}
+    return {name: [near.word for near in each] for name, each in lists.items()}
+
+
 def trend_record(row: TrendRow) -> dict[str, Any]:
     """A row of a ranking, of which every table shows some columns: `sources` by name, neighbours by
     word, `per_1000_before` what `per_1000` was judged against.
     """
     return {
         **vars(row),
+        **neighbour_words(row),
         "sources": [one.source for one in row.sources if one.documents],
-        "neighbours_before": [near.word for near in row.neighbours_before],
-        "neighbours": [near.word for near in row.neighbours],
         "per_1000_before": row.usual,
         "per_1000": row.rate,
     }
@@ -98,19 +103,15 @@ def trend_record(row: TrendRow) -> dict[str, Any]:
 
 def ranking_csv(rows: Sequence[TrendRow]) -> str:
     """Rows of a ranking as CSV; of each source how many documents hold the word."""
-    return as_csv(
-        _RANKING,
-        (
-            to_plain(row)
-            | {
-                "rank": rank,
-                "sources": [f"{one.source}:{one.documents}" for one in row.sources],
-                "neighbours_before": names_of(row.neighbours_before),
-                "neighbours": names_of(row.neighbours),
-            }
-            for rank, row in enumerate(rows, start=1)
-        ),
-    )
+    sources = ([f"{one.source}:{one.documents}" for one in row.sources] for row in rows)
+    cells = zip(_ranked(rows), sources, strict=True)
+    return as_csv(_RANKING, ({**row, "sources": read} for row, read in cells))
+
+
+def _ranked(rows: Sequence[TrendRow | ContrastRow]) -> Iterator[dict[str, Any]]:
+    for rank, row in enumerate(rows, start=1):
+        near = {name: names_of(words) for name, words in neighbour_words(row).items()}
+        yield {"rank": rank, **to_plain(row), **near}
 
 
 def word_csv(history: WordHistory) -> str:
@@ -133,18 +134,7 @@ def word_csv(history: WordHistory) -> str:
 
 def contrast_csv(answer: SourceContrast, limit: int | None = None) -> str:
     """What two sources use differently as CSV."""
-    return as_csv(
-        _CONTRAST,
-        (
-            to_plain(row)
-            | {
-                "rank": rank,
-                "neighbours_first": names_of(row.neighbours_first),
-                "neighbours_second": names_of(row.neighbours_second),
-            }
-            for rank, row in enumerate(answer.rows[:limit], start=1)
-        ),
-    )
+    return as_csv(_CONTRAST, _ranked(answer.rows[:limit]))
 
 
 def pair_csv(first: WordHistory, second: WordHistory, nearness: Sequence[Together]) -> str:
@@ -154,21 +144,11 @@ def pair_csv(first: WordHistory, second: WordHistory, nearness: Sequence[Togethe
     rows = []
     for one in first.points:
         other = others.get(one.snapshot)
-        rows.append(
-            to_plain(
-                {
-                    "window": one.label,
-                    "first": first.word,
-                    "second": second.word,
-                    "documents_first": one.documents,
-                    "documents_second": None if other is None else other.documents,
-                    "per_1000_first": one.per_1000_documents,
-                    "per_1000_second": None if other is None else other.per_1000_documents,
-                    "cosine": cosines.get(one.snapshot),
-                    "snapshot": one.snapshot,
-                }
-            )
-        )
+        window = (one.label, first.word, second.word)
+        documents = (one.documents, None if other is None else other.documents)
+        rates = (one.per_1000_documents, None if other is None else other.per_1000_documents)
+        cells = (*window, *documents, *rates, cosines.get(one.snapshot), one.snapshot)
+        rows.append(to_plain(dict(zip(_PAIR, cells, strict=True))))
     return as_csv(_PAIR, rows)
 
 

@@ -48,20 +48,16 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     every: Sequence[TrendRow] = getattr(report, name)
     rows = every[:limit]
     if rows:
-        clear = any(row.significant for row in every)
-        if clear:
-            sentences.append(sure_note(clear))
+        if any(row.significant for row in every):
+            sentences.append(sure_note(any_significant=True))
         else:
-            title += f"\n{sure_note(clear)}"
+            title += f"\n{sure_note(any_significant=False)}"
         if any(row.contexts for row in rows):
             sentences.append("+ and −: what stands beside a word more, and less, than before.")
         if any(row.support for row in rows):
             sentences.append("Copies of a text count once.")
         sentences += _resting(rows)
-    table = Table(
-        title=title,
-        caption=" ".join(sentences) or None,
-    )
+    table = Table(title=title, caption=" ".join(sentences) or None)
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")
     table.add_column("shift" if name == "moved" else "spread", justify="right")
@@ -206,7 +202,9 @@ def fitted(table: Table, long: int, width: int) -> RenderableType:
     short, rest = table.columns[:-long], table.columns[-long:]
     cells, lists = [_texts(column) for column in short], [_texts(column) for column in rest]
     widths = _widths([max(map(cell_len, column), default=0) for column in cells], width)
-    made: list[RenderableType] = [] if table.title is None else [_marked_up(table.title, "bold")]
+    made: list[RenderableType] = (
+        [] if table.title is None else [Text.from_markup(str(table.title), style="bold")]
+    )
     for at, line in enumerate(zip(*cells, strict=True)):
         made.append(_line(line, short, widths, "dim" if at == 0 else ""))
         for column in lists:
@@ -215,12 +213,8 @@ def fitted(table: Table, long: int, width: int) -> RenderableType:
             if at or long == 1:
                 made.append(Padding(below, (0, 0, 0, INDENT)))
     if table.caption is not None:
-        made += ["", _marked_up(table.caption)]
+        made += ["", Text.from_markup(str(table.caption))]
     return Group(*made)
-
-
-def _marked_up(text: object, style: str = "") -> Text:
-    return Text.from_markup(str(text), style=style)
 
 
 def _texts(column: Column) -> list[str]:

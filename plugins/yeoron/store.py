@@ -206,6 +206,7 @@ class Store:
     def contrast(self, first: str, second: str | None = None, window: str = LATEST) -> Table:
         """Words that a source uses differently than another, or than all others; surest first."""
         from embedding.ask.questions import ContrastQuestion
+        from embedding.show.columns import neighbour_words
 
         for role, source in (("first", first), ("second", first if second is None else second)):
             _check_text(role, source)
@@ -213,11 +214,7 @@ class Store:
         found = ContrastQuestion(first, second or "", name).answer(self._answers)
         columns = ("word", "significant", "q", "p", "z", "mentions_first", "mentions_second")
         rows = [
-            {
-                **{column: getattr(row, column) for column in columns},
-                "neighbours_first": [near.word for near in row.neighbours_first],
-                "neighbours_second": [near.word for near in row.neighbours_second],
-            }
+            {**{column: getattr(row, column) for column in columns}, **neighbour_words(row)}
             for row in found.rows
         ]
         title = f"{found.first} and {found.second} in {found.label}, {found.compared:,} words"
@@ -255,11 +252,11 @@ class Store:
         return self._reader.store.require(window)
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
-        from embedding.ask.questions import BetweenQuestion
+        from embedding.ask.questions import BetweenQuestion, ReportQuestion
 
         name = self._id("window", window)
         if against is None:
-            return self._reader.report(name, None)
+            return ReportQuestion(name).answer(self._answers)
         return BetweenQuestion(self._id("against", against), name).answer(self._answers)
 
     def _ranking(self, name: str, window: str, against: str | None, shown: Sequence[str]) -> Table:
@@ -293,15 +290,10 @@ def _notes(report: TrendReport) -> list[str]:
 
 
 def _story(story: Story) -> dict[str, object]:
-    roles = story.by_role()
+    roles, figures = story.by_role(), ("significant", "q", "first", "documents", "voices")
     return {
         "title": " · ".join(story.title),
-        "significant": story.significant,
-        "q": story.q,
-        "first": story.first,
-        "documents": story.documents,
-        "voices": story.voices,
-        "few_authors": story.few_authors,
+        **{name: getattr(story, name) for name in (*figures, "few_authors")},
         "sources": list(story.sources),
         **{role: list(roles.get(role, ())) for role in _TITLES},
         "id": story.id,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
+from rich.cells import cell_len
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ class Table(Sequence[Row]):
         if self._rows:
             cells = [[_cell(row[name]) for name in self._shown] for row in self._rows[:SHOWN_ROWS]]
             widths = [
-                max(_width(name), *(_width(line[at]) for line in cells))
+                max(cell_len(name), *(cell_len(line[at]) for line in cells))
                 for at, name in enumerate(self._shown)
             ]
             lines += [_line(each, widths) for each in (self._shown, *cells)]
@@ -122,12 +123,8 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _width(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell + " " * (wide - _width(cell)) for cell, wide in zip(cells, widths, strict=True)]
+    padded = [
+        cell + " " * (wide - cell_len(cell)) for cell, wide in zip(cells, widths, strict=True)
+    ]
     return "  ".join(padded).rstrip()

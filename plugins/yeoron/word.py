@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from embedding.trends.findings import WordChange
-from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.history import HistoryPoint, SourceUse, WordHistory
 from yeoron.table import Table
 
 _SHOWN = ("window", "count", "documents", "authors", "per_1000_documents", "shift", "neighbours")
@@ -54,14 +54,7 @@ class Word:
     def sources(self) -> Table:
         """A row for each window and source: how often the source used the word."""
         rows = [
-            {
-                "window": point.label,
-                "source": use.source,
-                "count": use.count,
-                "documents": use.documents,
-                "authors": use.authors,
-                "per_1000_documents": use.per_1000_documents,
-            }
+            {"window": point.label, "source": use.source, **_counted(use)}
             for point in self._history.points
             for use in point.sources
         ]
@@ -80,14 +73,16 @@ class Word:
         return [f"{happened[change.kind]} {change.since}."] if change.kind else []
 
 
+def _counted(use: HistoryPoint | SourceUse) -> dict[str, object]:
+    names = ("count", "documents", "authors", "per_1000_documents")
+    return {name: getattr(use, name) for name in names}
+
+
 def _row(point: HistoryPoint) -> dict[str, object]:
     shift = point.shift_previous
     return {
         "window": point.label,
-        "count": point.count,
-        "documents": point.documents,
-        "authors": point.authors,
-        "per_1000_documents": point.per_1000_documents,
+        **_counted(point),
         "shift": None if shift is None else shift.shift,
         "shift_low": None if shift is None else shift.low,
         "shift_high": None if shift is None else shift.high,
