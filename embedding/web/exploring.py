@@ -31,14 +31,15 @@ from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
-from embedding.web.asking import page_of
+from embedding.web.answering import API_WAIT_S
+from embedding.web.asking import PAGE_WAIT_S, page_of
 from embedding.web.charts import COLOURS, ChartLine, lines, over_windows, rates_over_windows
 from embedding.web.filters import PageFilter
 from embedding.web.pages import csv_file, filtered, latest_known, nothing
 from embedding.web.plain import plain, plain_map, topical
 from embedding.web.site import PageSite, Site
 from embedding.web.text import PageText
-from embedding.web.wordview import sentence_of
+from embedding.web.wordview import last_with_neighbours, sentence_of
 
 MOST_LINES = COLOURS
 MOST_DAYS = 400
@@ -95,12 +96,9 @@ def days_view(
         held[one.word, one.day] = None if unknown else (before or 0.0) + (one.documents or 0.0)
     values = [[held.get((word, day), 0.0) for day in days] for word in words]
     names = [day_of(day) for day in days]
-    shown = [
-        ChartLine(formats.short_word(word, 24), own_values, colour=at)
-        for at, (word, own_values) in enumerate(zip(words, values, strict=True))
-    ]
-    figures = [tuple(row) for row in zip(*values, strict=True)]
     short = [formats.short_word(word, 24) for word in words]
+    shown = [ChartLine(*line, colour=at) for at, line in enumerate(zip(short, values, strict=True))]
+    figures = [tuple(row) for row in zip(*values, strict=True)]
     tips = []
     for name, row in zip(names, figures, strict=True):
         parts = [f"{word}: {formats.number(n)}" for word, n in zip(short, row, strict=True)]
@@ -123,30 +121,18 @@ def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, obje
     return rates_over_windows(names, rows, [point.label for point in points], t, t("per_1000"))
 
 
-PATIENCE_S = 3.0
-LONG_S = 60.0
 WATCHED = 24
 Watched = Annotated[list[str] | None, Query()]
 exploring_routes = APIRouter(default_response_class=HTMLResponse)
 
 
 def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
-    values = [point.cosine for point in points]
-    tips = [
-        f"{t.window(point.label)}\n"
-        f"{'–' if point.cosine is None else f'{point.cosine:.2f}'.replace('-', '−')}"
-        for point in points
-    ]
+    values, labels = [point.cosine for point in points], [point.label for point in points]
+    shown = [formats.number(value, 2).replace("-", "−") for value in values]
+    tips = [f"{t.window(label)}\n{text}" for label, text in zip(labels, shown, strict=True)]
     low = min((value for value in values if value is not None), default=0.0)
-    bottom = 0.0 if low >= 0 else -1.0
-    return over_windows(
-        [ChartLine(t("nearness"), values)],
-        [point.label for point in points],
-        tips,
-        title=t("nearness"),
-        bottom=bottom,
-        top=1.0,
-    )
+    line, bottom = ChartLine(t("nearness"), values), 0.0 if low >= 0 else -1.0
+    return over_windows([line], labels, tips, title=line.name, bottom=bottom, top=1.0)
 
 
 def _map_data(found: NeighbourMap, t: PageText) -> dict[str, object]:
@@ -197,18 +183,14 @@ def _compare(site: PageSite, request: Request, a: str = "", b: str = "") -> Resp
         return page()
     histories = (site.reader.history(a), site.reader.history(b))
     if not all(history.known for history in histories):
-        links = site.links(request)
-        return page(
-            404,
-            unknown=_missing(
-                site, histories, lambda at, near: links.compare(*((a, near) if at else (near, b)))
-            ),
-        )
+        to = site.links(request).compare
+        near_to = _missing(site, histories, lambda at, near: to(a, near) if at else to(near, b))
+        return page(404, unknown=near_to)
     chosen = site.filter(request)
     histories = (chosen.history(histories[0]), chosen.history(histories[1]))
     if not histories[0].points:
         return nothing(site, request)
-    points = [one.points[_last_known(one)] for one in histories]
+    points = [one.points[last_with_neighbours(one)] for one in histories]
     near = [topical(point.neighbours) for point in points]
     shown, t = {point.snapshot for point in histories[0].points}, site.words(request)
     pair = CompareQuestion(a, b).answer(site.answers)
@@ -277,11 +259,6 @@ def _compare_csv(site: PageSite, request: Request, a: str, b: str) -> Response:
     return csv_file(pair_csv(first, second, pair.nearness), "compare.csv")
 
 
-def _last_known(history: WordHistory) -> int:
-    known = [at for at, point in enumerate(history.points) if point.neighbours]
-    return known[-1] if known else len(history.points) - 1
-
-
 @exploring_routes.get("/windows")
 def _windows(site: PageSite, request: Request, then: str = "", now: str = "") -> Response:
     t, refs = site.words(request), site.filter(request).refs(site.reader.listing().refs)
@@ -300,7 +277,7 @@ def _windows(site: PageSite, request: Request, then: str = "", now: str = "") ->
         return page(then, now, [t("windows_same")])
     if then in order and now in order and order.index(then) > order.index(now):
         then, now = now, then
-    report = BetweenQuestion(then, now).answer(site.answers, PATIENCE_S)
+    report = BetweenQuestion(then, now).answer(site.answers, PAGE_WAIT_S)
     return page(
         then,
         now,
@@ -315,7 +292,7 @@ def _windows(site: PageSite, request: Request, then: str = "", now: str = "") ->
 def _windows_csv(site: PageSite, request: Request, ranking: str, then: str, now: str) -> Response:
     if ranking not in RANKINGS:
         raise HTTPException(404)
-    report = BetweenQuestion(then, now).answer(site.answers, LONG_S)
+    report = BetweenQuestion(then, now).answer(site.answers, API_WAIT_S)
     if ranking == "moved":
         refuse_apart(report)
     report = filtered(site, request, report)
@@ -335,17 +312,13 @@ def _steps(
 
 @exploring_routes.get("/sources.csv")
 def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:
-    found = ContrastQuestion(a, b, id).answer(site.answers, LONG_S)
+    found = ContrastQuestion(a, b, id).answer(site.answers, API_WAIT_S)
     return csv_file(contrast_csv(found), f"sources-{found.snapshot}.csv")
 
 
 @exploring_routes.get("/sources")
 def _sources(
-    site: PageSite,
-    request: Request,
-    a: str = "",
-    b: str = "",
-    id: str = LATEST,
+    site: PageSite, request: Request, a: str = "", b: str = "", id: str = LATEST
 ) -> Response:
     refs = site.reader.listing().refs
     if not refs:
@@ -356,16 +329,13 @@ def _sources(
     first = a or next((name for name in names if name != b), "")
     second = b or next((name for name in names if name != first), "")
     chosen = [name for name in (first, second) if name]
-    found, sentence = None, ""
+    found, sentence, t = None, "", site.words(request)
     if len(chosen) == 2:
-        sentence = _unfit(names, chosen, site.words(request))
+        sentence, asked = _unfit(names, chosen, t), ContrastQuestion(first, second, manifest.id)
         try:
-            if not sentence:
-                found = ContrastQuestion(first, second, manifest.id).answer(
-                    site.answers, PATIENCE_S
-                )
+            found = None if sentence else asked.answer(site.answers, PAGE_WAIT_S)
         except InputError as error:
-            sentence = sentence_of(error, site.words(request))
+            sentence = sentence_of(error, t)
     return site.render(
         request,
         "sources.html",
@@ -387,11 +357,8 @@ def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
 
 
 def _map(site: Site, request: Request, found: NeighbourMap) -> dict[str, Any]:
-    history, shown, t = (
-        WordQuestion(found.word).answer(site.answers),
-        plain_map(found),
-        site.words(request),
-    )
+    history = WordQuestion(found.word).answer(site.answers)
+    shown, t = plain_map(found), site.words(request)
     last = shown.windows[-1] if shown.windows else None
     near = () if last is None else (one for one in last.places if one.near)
     return {
@@ -444,14 +411,9 @@ def watch_lines(site: Site, request: Request, words: Sequence[str]) -> list[Watc
         return None
     report, _ = latest_known(site, shown)
     histories = [chosen.history(site.reader.history(word)) for word in words]
-    return [WatchLine(one, _news(one, report)) for one in histories if one.points]
-
-
-def _news(history: WordHistory, report: TrendReport | None) -> tuple[str, ...]:
-    if report is None or report.snapshot.id != history.points[-1].snapshot:
-        return ()
-    return tuple(
-        name
-        for name in RANKINGS
-        if any(row.word == history.word for row in report.significant(name))
-    )
+    news: dict[str, tuple[str, ...]] = {}
+    if report is not None and report.snapshot.id == shown[-1].id:
+        for name in RANKINGS:
+            for row in report.significant(name):
+                news[row.word] = (*news.get(row.word, ()), name)
+    return [WatchLine(one, news.get(one.word, ())) for one in histories if one.points]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Annotated, Any, TypeVar
 
@@ -27,8 +27,10 @@ from embedding.ask.questions import (
 from embedding.ask.reader import LaterError
 from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
+from embedding.trends.contrast import ContrastRow
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
+from embedding.trends.rows import TrendRow
 from embedding.web.answering import API_WAIT_S, Reading
 from embedding.web.config import WebConfig
 from embedding.web.findings import change_sentences, row_sentences, sureness, use_sentences
@@ -78,13 +80,8 @@ class WordTools:
         t = self._reading().t
         rows = [
             {
-                **to_plain(row),
-                "said": [
-                    *row_sentences("moved", row, report, t),
-                    sureness(row.q, t, significant=row.significant),
-                ],
+                **self._row(row, row_sentences("moved", row, report, t), window),
                 "page": self._paths.word(row.word),
-                **self._documents(row.word, window),
             }
             for row in report.moved[:limit]
         ]
@@ -142,17 +139,7 @@ class WordTools:
             return {**answer}
         t = self._reading().t
         found = self._ask(ContrastQuestion(first, second, window, limit))
-        rows = [
-            {
-                **to_plain(row),
-                "said": [
-                    *use_sentences(row, first, second, t),
-                    sureness(row.q, t, significant=row.significant),
-                ],
-                **self._documents(row.word, window),
-            }
-            for row in found.rows
-        ]
+        rows = [self._row(row, use_sentences(row, first, second, t), window) for row in found.rows]
         return {**answer, "words_compared": found.compared, "rows": rows}
 
     def server(self) -> MCPServer:
@@ -171,6 +158,12 @@ class WordTools:
     def _reading(self) -> Reading:
         # A model reads English; the words themselves are as they were written.
         return Reading(PageText(FALLBACK, unit_shown(self._answers.reader)), self._paths)
+
+    def _row(
+        self, row: TrendRow | ContrastRow, sentences: Sequence[str], window: str
+    ) -> dict[str, Any]:
+        said = [*sentences, sureness(row.q, self._reading().t, significant=row.significant)]
+        return {**to_plain(row), "said": said, **self._documents(row.word, window)}
 
     def _documents(self, word: str, window: str) -> dict[str, Any]:
         if not self._answers.has_evidence:

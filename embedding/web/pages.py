@@ -31,7 +31,7 @@ from embedding.web import brief
 from embedding.web.brief import headline
 from embedding.web.findings import change_sentences
 from embedding.web.handout.content import make_handout
-from embedding.web.handout.writing import FORMATS, write_handout
+from embedding.web.handout.writing import FORMATS
 from embedding.web.plain import plain, plain_beside
 from embedding.web.site import PageSite, Site
 from embedding.web.wordview import history_sentences, word_view
@@ -176,7 +176,7 @@ def _handout(site: PageSite, request: Request, id: str, format: str) -> Response
     report = site.reader.report(site.reader.open(id).id)
     share = site.config.trends.false_discovery
     content = make_handout(report, site.answers.story_documents, site.reading(request), share)
-    body = write_handout(content, format, site.config.chromium)
+    body = FORMATS[format].write(content, site.config.chromium)
     return file_to_save(body, f"yeoron-{report.snapshot.id}.{format}", FORMATS[format].media_type)
 
 
@@ -269,11 +269,11 @@ def _disagreement(site: PageSite, request: Request, id: str) -> Response:
 
 
 def _times(site: Site, request: Request, id: str) -> WindowTimeline:
-    return timeline(
-        site.filter(request).refs(site.reader.listing().refs),
-        id,
-        lambda ref: _known(site, request, ref),
-    )
+    def known(ref: SnapshotRef) -> TrendReport | None:
+        report = site.reader.known_report(ref.id)
+        return None if report is None else filtered(site, request, report)
+
+    return timeline(site.filter(request).refs(site.reader.listing().refs), id, known)
 
 
 @page_routes.get("/window/{id}/timeline")
@@ -294,24 +294,14 @@ def _line(site: PageSite, request: Request, id: str) -> Response:
     return site.render(request, "timeline.html", line=line, pending=bool(left))
 
 
-def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None:
-    report = site.reader.known_report(ref.id)
-    return None if report is None else filtered(site, request, report)
-
-
-def _bias(site: Site, id: str) -> SourceBias | None:
-    try:
-        return BiasQuestion(id).answer(site.answers)
-    except InputError:
-        return None
-
-
 @page_routes.get("/snapshots")
 def _snapshots(site: PageSite, request: Request) -> Response:
     listing = site.reader.listing()
     rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
     shown = rows[0].id if rows else ""
-    bias = _bias(site, shown) if shown else None
+    bias: SourceBias | None = None
+    with suppress(InputError):
+        bias = BiasQuestion(shown).answer(site.answers) if shown else None
     return site.render(
         request, "snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias
     )

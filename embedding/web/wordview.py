@@ -20,7 +20,7 @@ from embedding.web.text import PageText
 
 @dataclass(frozen=True)
 class WordView:
-    """What the template shows."""
+    """What the template shows; frequency: documents per 1,000 of each source."""
 
     frequency: dict[str, object]
     sources: tuple[str, ...]
@@ -43,18 +43,21 @@ def word_view(
     Which words came and went is marked where the word's meaning changed between the two.
     """
     sources = sources_of(history)
-    with_near = [at for at, point in enumerate(history.points) if point.neighbours]
-    latest = with_near[-1] if with_near else len(history.points) - 1
-    now_at = _find(history, now, latest)
-    before = [at for at in with_near if at < now_at]
-    then_at = _find(history, then, before[-1] if before else -1)
+    places = {point.snapshot: at for at, point in enumerate(history.points)}
+    now_at = places.get(now or "", last_with_neighbours(history))
+    before = [at for at, point in enumerate(history.points[:now_at]) if point.neighbours]
+    then_at = places.get(then or "", before[-1] if before else -1)
     then_point = history.points[then_at] if then_at >= 0 else None
     now_point = history.points[now_at]
     since = None if change is None or change.kind != "moved" else change.since
     labels = [point.label for point in history.points[then_at + 1 : now_at + 1]]
     marked = then_point is not None and since in labels and then_point.by_use == now_point.by_use
+    tables = [{one.source: one for one in point.sources} for point in history.points]
+    rows = [[table.get(name) for name in sources] for table in tables]
+    windows = [point.label for point in history.points]
+    title = f"{t('frequency')}: {formats.short_word(history.word)}"
     return WordView(
-        frequency=frequency_chart(history, sources, t),
+        frequency=rates_over_windows(sources, rows, windows, t, title),
         sources=sources,
         then=then_point,
         now=now_point,
@@ -103,11 +106,10 @@ def sources_of(history: WordHistory) -> tuple[str, ...]:
     return tuple(sorted({s.source for point in history.points for s in point.sources}))
 
 
-def _find(history: WordHistory, id: str | None, otherwise: int) -> int:
-    for at, point in enumerate(history.points):
-        if id is not None and point.snapshot == id:
-            return at
-    return otherwise
+def last_with_neighbours(history: WordHistory) -> int:
+    """Place of the last window whose neighbours of the word are known; else of the last one."""
+    known = [at for at, point in enumerate(history.points) if point.neighbours]
+    return known[-1] if known else len(history.points) - 1
 
 
 def _lines(point: HistoryPoint | None, other: HistoryPoint | None) -> tuple[NeighbourRow, ...]:
@@ -118,15 +120,6 @@ def _lines(point: HistoryPoint | None, other: HistoryPoint | None) -> tuple[Neig
     return tuple(
         replace(n, changed=bool(others) and n.word not in others) for n in topical(point.neighbours)
     )
-
-
-def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -> dict[str, object]:
-    """Documents that hold the word, per 1,000 of each source."""
-    tables = [{s.source: s for s in point.sources} for point in history.points]
-    rows = [[table.get(name) for name in sources] for table in tables]
-    title = f"{t('frequency')}: {formats.short_word(history.word)}"
-    labels = [point.label for point in history.points]
-    return rates_over_windows(sources, rows, labels, t, title)
 
 
 OVERALL = 7

@@ -23,6 +23,8 @@ from embedding.web.text import LANGUAGES, PageText, unit_shown
 class HandoutFormat:
     """How a report is written.
 
+    write  with the Chromium that prints PDF; None: the system's. Raises ModuleNotFoundError without
+           the extra `report`, PlatformError where no Chromium can be started
     needs  the library without which it cannot be; empty: none
     """
 
@@ -33,16 +35,6 @@ class HandoutFormat:
     @property
     def available(self) -> bool:
         return not self.needs or find_spec(self.needs) is not None
-
-
-def write_handout(handout: Handout, name: str, chromium: Path | None) -> bytes:
-    """A report in the format `name`.
-
-    chromium  that prints PDF; None: the system's
-    Raises InputError for an unknown format, ModuleNotFoundError without the extra `report`,
-    PlatformError where no Chromium can be started.
-    """
-    return named_format(name).write(handout, chromium)
 
 
 def named_format(name: str) -> HandoutFormat:
@@ -103,12 +95,12 @@ class HandoutMaker:
         return ReportQuestion(window).answer(self._answers)
 
     def attachment(self, report: TrendReport, format: str) -> Attachment:
-        """The report as a file; raises as `write_handout`."""
+        """The report as a file; raises as `named_format` and `HandoutFormat.write`."""
         chosen = named_format(format)
         to = Reading(PageText(self._language, unit_shown(self._answers.reader)), self._paths)
         handout = make_handout(
             report, self._answers.story_documents, to, self._config.trends.false_discovery
         )
-        content = write_handout(handout, format, self._config.chromium)
         name = f"yeoron-{report.snapshot.label}.{format}"
+        content = chosen.write(handout, self._config.chromium)
         return Attachment(name, chosen.media_type, content)
