@@ -124,7 +124,7 @@ def _sites(answers: Beginning, given: list[str] | None) -> None:
         try:
             answers.sources.append(_site(url, answers.sources))
         except ConfigError as error:
-            print_sentence(error)
+            print_line(f"  {error}", "red", to=errors)
 
 
 def _site(url: str, others: list[SourceConfig]) -> SourceConfig:
@@ -146,7 +146,7 @@ def _answer(question: str, given: str | None, usual: str, check: Callable[[str],
         try:
             return check(_ask(question, usual))
         except ConfigError as error:
-            print_sentence(error)
+            print_line(f"  {error}", "red", to=errors)
     raise ConfigError(f"{question}: no answer that can be taken; begin again with `yeoron init`.")
 
 
@@ -159,8 +159,3 @@ def _ask(question: str, usual: str | None) -> str:
         raise ConfigError(
             f"{question}: nobody answers; give --name, --site, --language, --window and --home."
         ) from None
-
-
-def print_sentence(error: ConfigError) -> None:
-    """What is wrong with an answer."""
-    print_line(f"  {error}", "red", to=errors)

@@ -34,11 +34,8 @@ _Address = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("backup")(backup)
-    app.command("restore")(restore)
-    app.command("forget")(forget)
-    app.command("retain")(retain)
-    app.command("rollback")(rollback)
+    for command in (backup, restore, forget, retain, rollback):
+        app.command()(command)
     group = typer.Typer(
         no_args_is_help=True, help="Where Airflow, MLflow and the frontier keep their tables."
     )
@@ -79,7 +76,6 @@ def restore(place: _Address, as_json: Json = False) -> None:
     Example: `yeoron restore /mnt/backups/monday`, then `yeoron up`
     """
     from embedding.backup.restoring import restore as fill
-    from embedding.kernel.errors import ConfigError
     from embedding.platform.operate import running_supervisor
 
     keep_private()
@@ -187,9 +183,7 @@ def rollback(
     reason: Annotated[
         str, typer.Option("--reason", help="Why; it is kept with the withdrawn snapshots.")
     ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
-    ] = False,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     restart: Annotated[
         bool, typer.Option("--restart/--no-restart", help="Start the nodes again afterwards.")

@@ -36,9 +36,8 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
     )
     app.add_typer(group, name="live")
-    group.command("neighbours")(neighbours)
-    group.command("evaluate")(evaluate)
-    group.command("policy")(policy)
+    for command in (neighbours, evaluate, policy):
+        group.command()(command)
 
 
 def neighbours(
@@ -90,9 +89,7 @@ def policy(
     ] = None,
     sync_setting: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"{SYNC_SETTING} Others stay as they are.",
-        ),
+        typer.Option(help=f"{SYNC_SETTING} Others stay as they are."),
     ] = None,
     server: ServerOption = None,
     as_json: Json = False,

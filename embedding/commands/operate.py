@@ -32,16 +32,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command()(up)
-    app.command()(invite)
-    app.command(hidden=True)(door)
-    app.command(hidden=True)(deliver)
-    app.command(hidden=True)(relay)
-    app.command(hidden=True)(mlflow)
-    app.command()(down)
-    app.command()(status)
-    app.command()(rotate)
-    app.command()(doctor)
+    for command in (up, invite, down, status, rotate, doctor):
+        app.command()(command)
+    for service in (door, deliver, relay, mlflow):
+        app.command(hidden=True)(service)
 
 
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "red"}

@@ -135,7 +135,6 @@ def node(
     Example: `yeoron node --name yeoron-node-0`
     """
     from embedding.cluster import node_specs
-    from embedding.kernel.errors import ConfigError
     from embedding.kernel.private import private_folder
     from embedding.kernel.stopping import stop_on_signals
     from embedding.worker.process.node import run_node

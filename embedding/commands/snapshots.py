@@ -140,13 +140,8 @@ def register(app: typer.Typer) -> None:
         help="Snapshots: what was learnt by the end of each window.", no_args_is_help=True
     )
     group.command("list")(list_snapshots)
-    group.command("show")(show)
-    group.command("verify")(verify)
-    group.command("amend")(amend)
-    group.command("withdraw")(withdraw)
-    group.command("reinstate")(reinstate)
-    group.command("neighbours")(neighbours)
-    group.command("evaluate")(evaluate)
+    for command in (show, verify, amend, withdraw, reinstate, neighbours, evaluate):
+        group.command()(command)
     app.add_typer(group, name="snapshot")
     app.command("evaluate")(evaluate)
 
@@ -213,15 +208,12 @@ def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:
 
 
 def amend(
-    id: Id = "latest",
-    server: ServerOption = None,
-    snapshots: SnapshotStoreOption = None,
+    id: Id = "latest", server: ServerOption = None, snapshots: SnapshotStoreOption = None
 ) -> None:
     """Have the server read again what a snapshot lacks, and publish its window once more.
 
     Example: `yeoron snapshot amend 2021-04`
     """
-
     with console.status("The server reads the window again …"):
         outcome = amended(open_snapshot(id, snapshots), settings_of(snapshots), server)
     for sentence in outcome:

@@ -127,12 +127,7 @@ class CrawlView:
             self._live.update(crawl_table(report))
         elif report["seconds"] >= self._next_line:
             self._next_line = report["seconds"] + LINE_SECONDS
-            print_whole(report)
-
-
-def print_whole(report: dict[str, Any]) -> None:
-    """The figures of all sources, a line on standard error."""
-    print_line(f"yeoron: {_summary(report)}", to=errors)
+            print_line(f"yeoron: {_summary(report)}", to=errors)
 
 
 _NAMED = 8
@@ -204,9 +199,8 @@ def register(app: typer.Typer) -> None:
         help="The sources: list them, check them, find new ones.", no_args_is_help=True
     )
     group.command("list")(list_sources)
-    group.command("check")(check)
-    group.command("unblock")(unblock)
-    group.command("discover")(discover)
+    for command in (check, unblock, discover):
+        group.command()(command)
     app.add_typer(group, name="sources")
     app.command()(crawl)
 
@@ -367,7 +361,7 @@ def crawl(
 
         report = dry_run(chosen, file, seconds, documents=documents, watch=view.show)
     if as_json:
-        print_whole(report)
+        print_line(f"yeoron: {_summary(report)}", to=errors)
         print_json(report)
         return
     console.print(crawl_table(report))
