@@ -226,18 +226,21 @@ def cli() -> str:
     return "# Commands\n" + "".join(commands(top, "yeoron"))
 
 
-def metrics() -> str:
-    """The page of metrics."""
+def metric_families() -> Iterator[tuple[str, str, list[str], str]]:
+    """Name, type, labels and help of every metric of a server with nodes, shards and groups."""
     more = [sharding().figures(), needed_groups("metrics").figures]
     ends = {"counter": "_total", "info": "_info"}
+    for each in all_figures(more):
+        kind = "gauge" if each.kind == "info" else each.kind
+        name = f"yeoron_{each.name}{ends.get(each.kind, '')}"
+        yield name, kind, sorted(each.labels.split()), each.text
+
+
+def metrics() -> str:
+    """The page of metrics."""
     rows = [
-        (
-            f"`yeoron_{each.name}{ends.get(each.kind, '')}`",
-            "gauge" if each.kind == "info" else each.kind,
-            " ".join(sorted(each.labels.split())),
-            cell(each.text),
-        )
-        for each in all_figures(more)
+        (f"`{name}`", kind, " ".join(labels), cell(text))
+        for name, kind, labels, text in metric_families()
     ]
     return (
         "# Metrics\n\nThe parameter server answers `/metrics` on loopback, at the address of its "

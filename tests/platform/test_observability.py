@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import ProcessCollector
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "infra" / "observability"
@@ -37,7 +38,8 @@ def loaded(name: str) -> ModuleType:
 @cache
 def labels() -> dict[str, set[str]]:
     """Labels of every sample that a server can show."""
-    found = dict(OF_PROMETHEUS)
+    process = ProcessCollector(registry=None).collect()
+    found = OF_PROMETHEUS | {each.samples[0].name: EVERYWHERE for each in process}
     for name, kind, own, _ in loaded("reference").metric_families():
         suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
         for suffix in suffixes:
