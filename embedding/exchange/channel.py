@@ -78,7 +78,8 @@ class Channel:
         self.location = location
         self.config = config
         self._headers = _headers(config)
-        self._client = _connect(location, config)
+        self._reached = local_location(location)
+        self._client = _connect(self._reached, config)
         self._writer: Any = None
         self._reader: Any = None
         self._watch = _Watchdog(self._cancel)
@@ -131,6 +132,15 @@ class Channel:
         answer = self._translate(call)
         _check(answer)
         return answer["result"]
+
+    @property
+    def moved(self) -> bool:
+        """Whether the server left the Unix socket by which it was reached."""
+        return self._reached not in (self.location, local_location(self.location))
+
+    def leave(self) -> None:
+        """Not used again; others may be in a call on it still."""
+        self._watch.close()
 
     def close(self) -> None:
         try:
@@ -256,6 +266,6 @@ def _connect(location: str, config: ExchangeConfig) -> Any:
     # Its own pauses grow to two minutes: a call would wait for long for a server that is back.
     longest = ("grpc.max_reconnect_backoff_ms", round(config.max_backoff_s * 1000))
     try:
-        return flight.connect(local_location(location), generic_options=[longest], **options)
+        return flight.connect(location, generic_options=[longest], **options)
     except (pa.ArrowException, ValueError) as error:
         raise ConfigError(f"server {location!r}: not a valid address: {error}.") from error

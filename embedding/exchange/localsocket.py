@@ -7,12 +7,15 @@ On one machine TLS protects nothing that the system does not: the socket lies in
 from __future__ import annotations
 
 import os
+import re
 import socket
 import stat
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
+"""What a path may hold to be an address as it stands."""
 _LONGEST = 100
 """Bytes of a socket's path: the system allows 107."""
 
@@ -20,12 +23,12 @@ _LONGEST = 100
 def socket_path(host: str, port: int) -> Path | None:
     """Where the server that listens at `host`:`port` has its socket; None where it can have none.
 
-    The folder is made if it is missing. None: the path is too long, or the folder is not this
-    user's alone.
+    The folder is made if it is missing. None: the path is too long or has other characters than
+    an address, or the folder is not this user's alone.
     """
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), _folder_name())
     path = folder / f"{host.strip('[]').replace(':', '_')}-{port}"
-    if len(os.fsencode(path)) > _LONGEST:
+    if len(os.fsencode(path)) > _LONGEST or not _PLAIN.fullmatch(str(path)):
         return None
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -50,15 +53,18 @@ def local_location(location: str) -> str:
     if not _is_here(parts.hostname):
         return location
     path = socket_path(parts.hostname, parts.port)
-    if path is None or not path.exists():
-        return location
+    return location if path is None or not answers(path) else f"grpc+unix://{path}"
+
+
+def answers(path: Path) -> bool:
+    """Whether a server listens there: one that was killed leaves its socket behind."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:
             probe.connect(str(path))
-        except OSError:  # a server that was killed leaves its socket behind
-            return location
-    return f"grpc+unix://{path}"
+        except OSError:
+            return False
+    return True
 
 
 def _is_here(host: str) -> bool:

@@ -131,7 +131,14 @@ class Peer:
                 control = self._control
             return control.action(name, body, timeout_s)
 
-        return self._retrying(lambda: None)(call)
+        return self._retrying(self._look_again)(call)
+
+    def _look_again(self) -> None:
+        """After a call that failed: a server whose socket is gone is reached by its port."""
+        with self._control_lock:
+            if self._control is not None and self._control.moved:
+                self._control.leave()
+                self._control = None
 
     def drop(self) -> None:
         """End the stream without a goodbye; the next call opens another."""

@@ -60,6 +60,10 @@ def version_refused(version: int) -> str | None:
     )
 
 
+OFFSET = String(1024 * 1024)
+"""What a node had read: of a crawler 11 characters for each document under way."""
+
+
 @dataclass(frozen=True)
 class Greeting:
     """The first message of a node's stream.
@@ -161,7 +165,7 @@ class Welcome:
     usage: bool = False
     pace: Pace = EVERY_BLOCK
     shared: SharedTables | None = None
-    offset: str = ""
+    offset: Annotated[str, OFFSET] = ""
     salt: str = ""
     min_authors: int = 1
     min_sources: int = 1
@@ -309,7 +313,7 @@ class Push:
     loss_sum: Annotated[float, RealNumber(-1e300, 1e300)] = 0.0
     pairs: int = 0
     tokenizer_digest: str = ""
-    offset: Annotated[str, String(1024 * 1024)] = ""
+    offset: Annotated[str, OFFSET] = ""
     packed: Annotated[tuple[PackedDelta, ...], Entries(len(Table))] = ()
     entries: int = 0
     keeps: bool = False

@@ -9,6 +9,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Push
 from embedding.exchange.session import Session
 from embedding.kernel.errors import UnavailableError
 from embedding.models.config import ModelConfig
@@ -41,3 +42,18 @@ def test_a_stream_is_not_kept_by_who_gave_up(monkeypatch: pytest.MonkeyPatch) ->
         before = len(greeted)
         assert client.admit(["말"], np.array([1])).tolist() == [0]
         assert len(greeted) == before + 1
+
+
+def test_a_node_with_many_documents_under_way_greets_again() -> None:
+    """What it had read is as long as a push may say it: of a crawler, thousands of characters."""
+    config = ServerConfig(min_count=1, min_authors=1, min_sources=1)
+    long = "a" * 20_000
+    patient = CLIENT.model_copy(update={"connect_timeout_s": 60.0})
+    with (
+        running_server(config, SyncConfig(policy="asp"), dim=MODEL.dim) as server,
+        ParameterClient(server.location, node="n0", config=patient) as client,
+    ):
+        client.hello()
+        client.push(Push("n0", 1, 0, offset=long))
+        client.peer.drop()
+        assert client.hello().offset == long

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -82,9 +84,18 @@ def test_another_machines_address_is_never_taken_for_this_one(tls):
         left.unlink()
 
 
-@pytest.mark.parametrize("why", ["open to others", "a link", "too long"])
-def test_a_folder_that_is_not_ones_own_alone_is_not_used(why, tls, tmp_path, monkeypatch):
-    runtime = tmp_path / ("r" * 120 if why == "too long" else "r")
+@pytest.fixture
+def short():
+    """A folder whose path is short enough for a socket, as pytest's own may not be."""
+    with tempfile.TemporaryDirectory(prefix="y") as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(
+    "why", ["open to others", "a link", "too long", "a blank", "홍길동", "a#b", "%41"]
+)
+def test_a_folder_that_is_not_ones_own_alone_is_not_used(why, tls, short, tmp_path, monkeypatch):
+    runtime = short / {"too long": "r" * 120, "open to others": "r", "a link": "r"}.get(why, why)
     runtime.mkdir()
     folder = runtime / f"yeoron-{os.geteuid()}"
     if why == "a link":
@@ -98,3 +109,42 @@ def test_a_folder_that_is_not_ones_own_alone_is_not_used(why, tls, tmp_path, mon
         assert local_location(server.location) == server.location
         with client_of(server.location, tls) as client:
             assert client.hello().dim == 8
+
+
+def test_a_folder_in_the_sockets_place_costs_the_socket_alone(tls, caplog):
+    with running_server(served(tls)) as server:
+        port = server.location.rpartition(":")[2]
+    there = socket_path("127.0.0.1", int(port))
+    there.mkdir()
+    try:
+        with running_server(served(tls).model_copy(update={"port": int(port)})) as server:
+            assert local_location(server.location) == server.location
+            with client_of(server.location, tls) as client:
+                assert client.hello().dim == 8
+    finally:
+        there.rmdir()
+    assert "no socket, the port alone is open" in caplog.text
+
+
+def test_a_socket_that_answers_is_left_to_its_server(tls):
+    """As of a server in another network that shares the folder."""
+    with running_server(served(tls)) as server:
+        port = int(server.location.rpartition(":")[2])
+    path = socket_path("127.0.0.1", port)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with running_server(served(tls).model_copy(update={"port": port})) as server:
+            assert server._flight.beside is None
+        assert path.exists()
+    path.unlink()
+
+
+def test_control_calls_go_by_the_port_once_the_socket_is_gone(tls, tmp_path, monkeypatch):
+    with running_server(served(tls)) as server:
+        port = int(server.location.rpartition(":")[2])
+        client = client_of(server.location, tls)
+        assert client.status()["vocabulary"] == 0
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/" + "r" * 120)
+    with running_server(served(tls).model_copy(update={"port": port})), client:
+        assert client.status()["vocabulary"] == 0

@@ -137,6 +137,10 @@ WRONG = {
         {"counts": named(["말"], window=2**39)},
         "calendar",
     ),
+    "a publication out of time": (
+        {"progress": (SourceProgress("뉴스", 1, 1, 9.9e11, 0),)},
+        "calendar",
+    ),
     "progress out of time": (
         {"progress": (SourceProgress("뉴스", 1, 1, 0.0, 2**39),)},
         "calendar",

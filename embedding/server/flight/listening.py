@@ -14,12 +14,14 @@ from functools import partial
 import psutil
 import pyarrow as pa
 
-from embedding.exchange.localsocket import socket_path
+from embedding.exchange.localsocket import answers, socket_path
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.ports import REACHED, bracketed
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.shell import ControlCall, Conversation, FlightService, Served
+
+logger = logging.getLogger(__name__)
 
 
 def listen(
@@ -47,10 +49,14 @@ def listen(
     if credentials.pair is not None:
         host = REACHED.get(config.host, config.host)
         path = socket_path(host, service.port)
-        if path is not None:
-            path.unlink(missing_ok=True)  # of a server that was killed: the port is ours now
+        # Another's that answers is of a server behind the same address in another network.
+        if path is not None and not answers(path):
             plain = replace(credentials, pair=None, client_ca=None)
-            service.beside = serve(f"grpc+unix://{path}", credentials=plain)
+            try:
+                path.unlink(missing_ok=True)  # of a server that was killed: the port is ours now
+                service.beside = serve(f"grpc+unix://{path}", credentials=plain)
+            except (pa.ArrowException, OSError) as error:
+                logger.warning("%s: no socket, the port alone is open: %s", path, error)
     return service
 
 
@@ -66,8 +72,6 @@ def _why_closed(host: str, port: int) -> str:
         return str(error.strerror)
     return "another process may have had it"
 
-
-logger = logging.getLogger(__name__)
 
 _GRACE_S = 0.2
 _TIMEOUT_S = 15.0

@@ -171,6 +171,13 @@ def _migrated(content: Content) -> Content:
     """A checkpoint of format 2 as one of this format."""
     if content.facts["format"] != 2:
         return content
+    if any(len(one) != 5 for one in content.facts.get("usage", ())) or any(
+        isinstance(one, int) for one in content.facts.get("shifts", ())
+    ):
+        raise ConfigError(
+            "its checkpoint is of before 27 November 2026; open it once with Yeoron of 30 November "
+            "2026, which writes what this one reads."
+        )
     facts = {_RENAMED.get(name, name): each for name, each in {**_BEFORE, **content.facts}.items()}
     readers = facts["readers"]
     facts["readers"] = {"incarnations": readers.get("lives", {}), **readers}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,7 +95,7 @@ class SharedCounts:
 
 
 _FAR = 400 * 365 * 86_400
-"""Seconds from 1970 beyond which a window's start is nonsense."""
+"""Seconds from 1970 beyond which a window's start or a time of publication is nonsense."""
 
 
 MOST_PHRASES = 1_000_000
@@ -114,14 +115,15 @@ class PushArrival:
 
     @classmethod
     def prepare(cls, push: Push, nbytes: int) -> PushArrival:
-        """The arrival of a checked push; RefusedError for windows outside any calendar."""
+        """The arrival of a checked push; RefusedError for times outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
         starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
         starts += [one.window for one in push.hand_ins]
+        starts += [math.floor(each.published) for each in push.progress]
         if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
             raise RefusedError(
-                f"push {push.sequence} of node {push.node}: a window that starts outside "
+                f"push {push.sequence} of node {push.node}: a window or a publication outside "
                 "any calendar; Unix seconds are accepted."
             )
         published = {p.source: p.published for p in push.progress}

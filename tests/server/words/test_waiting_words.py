@@ -160,6 +160,18 @@ def test_a_checkpoint_of_format_2_opens_under_its_former_names(tmp_path, connect
     assert json.loads(fences.read_text()) == {"node": "n9", "incarnation": "dead"}
 
 
+@pytest.mark.parametrize("facts", [{"usage": [[0, "뉴스", 1.0]]}, {"shifts": [0]}])
+def test_use_as_it_was_kept_before_27_november_is_refused(tmp_path, connect, facts):
+    read_once(tmp_path, connect)
+    former = {"format": 2, **facts}
+    change_facts(tmp_path / "state", lambda manifest: manifest["facts"].update(former))
+    with (
+        pytest.raises(ConfigError, match="open it once with Yeoron of 30 November"),
+        running_server(config(tmp_path), dim=DIM),
+    ):
+        pass
+
+
 def test_without_its_key_what_waits_begins_from_nothing(tmp_path, connect):
     read_once(tmp_path, connect)
     (tmp_path / "state" / "waiting.key").unlink()
