@@ -420,8 +420,8 @@ class AxisQuestion(Question[AxisHistory]):
         if self.name not in axes:
             known = ", ".join(axes) or "none"
             raise InputError(f"axis {self.name[:40]!r}: there are {known}.")
-        one = axes[self.name]
-        return PolesQuestion(self.word, one.positive, one.negative).answer(answers, wait_s)
+        axis = axes[self.name]
+        return PolesQuestion(self.word, axis.positive, axis.negative).answer(answers, wait_s)
 
 
 @dataclass(frozen=True)

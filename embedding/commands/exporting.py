@@ -135,8 +135,8 @@ def _table(what: str, format: str, window: str, snapshots: Path | None) -> Write
     shown = report.snapshot
 
     def addresses(word: str) -> list[str]:
-        found = asked.answers.evidence(word, shown.start, shown.end, _ADDRESSES)
-        return [one.url for one in found]
+        documents = asked.answers.evidence(word, shown.start, shown.end, _ADDRESSES)
+        return [one.url for one in documents]
 
     table = findings_table(report, addresses) if what == "findings" else report.every_word.table
     if format == "jsonld":

@@ -540,26 +540,26 @@ def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
         return
 
     def known(ref: SnapshotRef) -> TrendReport | None:
-        found = reader.known_report(ref.id)
-        if found is None and ref in before[-COMPUTED:]:
+        earlier = reader.known_report(ref.id)
+        if earlier is None and ref in before[-COMPUTED:]:
             with suppress(SnapshotError):
-                found = reader.report(ref.id, None)
-        return found
+                earlier = reader.report(ref.id, None)
+        return earlier
 
-    def shown(found: TrendReport, command: str, counted: Sequence[str]) -> str:
+    def shown(earlier: TrendReport, command: str, counted: Sequence[str]) -> str:
         own = "" if asked.snapshots is None else f" --snapshots {shlex.quote(str(asked.snapshots))}"
         return (
-            f"{found.snapshot.label} ({findings_of(found, counted):,}): yeoron trends {command}"
-            f"{own} --id {found.snapshot.id}"
+            f"{earlier.snapshot.label} ({findings_of(earlier, counted):,}): yeoron trends {command}"
+            f"{own} --id {earlier.snapshot.id}"
         )
 
     what = _WORDS.get(name, "a finding")
     with console.status("Looking for the last window with a finding …"):
-        found = last_with_findings(before, known, lambda one: findings_of(one, rankings))
-        missing = found is None and any(known(ref) is None for ref in before[-LOOKED_BACK:])
-        other = None if found else last_with_findings(before, known)
-    if found is not None:
-        print_line(f"The last window with {what} is {shown(found, name, rankings)}")
+        last = last_with_findings(before, known, lambda one: findings_of(one, rankings))
+        missing = last is None and any(known(ref) is None for ref in before[-LOOKED_BACK:])
+        other = None if last else last_with_findings(before, known)
+    if last is not None:
+        print_line(f"The last window with {what} is {shown(last, name, rankings)}")
         return
     whose = " whose report is known" if missing else ""
     print_line(f"No window before {report.snapshot.label}{whose} has {what}.")

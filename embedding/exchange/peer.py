@@ -28,7 +28,7 @@ Talk = Generator[Message, Message, T]
 """Yields what is sent, is given the answer to it, and returns what came of all."""
 
 PARTING_S = 3.0
-"""How long a process that was told to stop still tries."""
+"""How long a process that is stopping still tries."""
 
 
 def say(messages: Iterable[Message]) -> Talk[Message]:
@@ -170,8 +170,8 @@ class Peer:
     def _retrying(self, drop: Callable[[], None]) -> tenacity.Retrying:
         """Runs a call again with back-off, and not much longer than `stop`.
 
-        Nobody may be left of those who started a process that is told to stop: it must not wait for
-        a server that went with them.
+        A process that is stopping must not wait for its server: whoever started both may have ended
+        the server too.
         """
 
         def pause(seconds: float) -> None:

@@ -131,7 +131,6 @@ class Session(Generic[P, W]):
     def send(self, push: P, aside: Aside[P] | None = None) -> Ack:
         """Send a push that is kept: rows first, then the rest.
 
-
         The server orders pushes and says to shards when to apply theirs. So it must not hear of one
         whose rows are not there yet: the node could die in between, and nobody could bring them.
         """

@@ -102,7 +102,7 @@ class ServerPart(Protocol):
     """A class of `Part` that another package adds."""
 
     figures: Sequence[Any]
-    """Its families of Prometheus (`figures/families.py`)."""
+    """Its families of Prometheus (`figures/metrics.py`)."""
 
     def __call__(self, config: ServerConfig, rows: Any, vocabulary: Any, sync: SyncConfig) -> Part:
         """One of it; rows  the `RowStore`; vocabulary  the `Vocabulary`."""

@@ -66,20 +66,12 @@ def test_without_tls_there_is_no_socket():
         assert not socket_path(host, int(port)).exists()
 
 
-def test_a_socket_of_a_killed_server_is_passed_over(tls):
-    left = socket_path("127.0.0.1", 9)
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.7"])
+def test_a_socket_of_a_killed_server_or_of_another_machines_is_passed_over(host):
+    left = socket_path(host, 9)
     left.touch()
     try:
-        assert local_location("grpc+tls://127.0.0.1:9") == "grpc+tls://127.0.0.1:9"
-    finally:
-        left.unlink()
-
-
-def test_another_machines_address_is_never_taken_for_this_one(tls):
-    left = socket_path("192.0.2.7", 9)
-    left.touch()
-    try:
-        assert local_location("grpc+tls://192.0.2.7:9") == "grpc+tls://192.0.2.7:9"
+        assert local_location(f"grpc+tls://{host}:9") == f"grpc+tls://{host}:9"
     finally:
         left.unlink()
 
