@@ -112,14 +112,12 @@ class KeepingRows(Protocol):
 
 
 CHANGES: Registry[type[KeepingRows], NoTraits] = Registry(
-    "way of pulling changes", "yeoron.changes", "embedding.exchange", "CHANGES"
+    "way of pulling changes", "yeoron.changes"
 )
 """A node whose pulls are of changes takes the first; the core has none."""
 
 
-CACHES: Registry[type[KeepingRows], NoTraits] = Registry(
-    "way of keeping rows", "yeoron.caches", "embedding.exchange", "CACHES"
-)
+CACHES: Registry[type[KeepingRows], NoTraits] = Registry("way of keeping rows", "yeoron.caches")
 """A node that keeps rows and pulls no changes takes the first; the core has none."""
 
 

@@ -63,9 +63,7 @@ class Aggregation(Protocol):
         """The same of a shard (`ShardState`), which gets their rows."""
 
 
-RELAYS: Registry[type[Aggregation], NoTraits] = Registry(
-    "way of adding pushes up", "yeoron.relays", "embedding.exchange", "RELAYS"
-)
+RELAYS: Registry[type[Aggregation], NoTraits] = Registry("way of adding pushes up", "yeoron.relays")
 """A training with aggregators takes the first; the core has none."""
 
 

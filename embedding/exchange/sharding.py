@@ -89,7 +89,7 @@ class Sharding(Protocol):
 
 
 SHARDING: Registry[type[Sharding], NoTraits] = Registry(
-    "way of keeping rows on shards", "yeoron.shards", "embedding.exchange", "SHARDING"
+    "way of keeping rows on shards", "yeoron.shards"
 )
 """A server with shards takes the first; the core has none."""
 

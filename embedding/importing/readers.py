@@ -99,7 +99,18 @@ class ReaderTraits:
 
 
 READERS: Registry[RecordReader, ReaderTraits] = Registry(
-    "reader", "yeoron.readers", "embedding.importing", "READERS"
+    "reader",
+    "yeoron.readers",
+    {
+        "csv": "embedding.importing.delimited",
+        "feed": "embedding.importing.feeds",
+        "gkg": "embedding.importing.gdelt",
+        "jsonl": "embedding.importing.jsonlines",
+        "mbox": "embedding.importing.mailbox",
+        "parquet": "embedding.importing.columnar",
+        "warc": "embedding.importing.webarchive",
+        "xlsx": "embedding.importing.spreadsheet",
+    },
 )
 """All readers: those built in, and those of other packages."""
 

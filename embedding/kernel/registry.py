@@ -3,23 +3,19 @@
 Whoever adds one writes a file with one decorator and names its traits. A trait that nobody declared
 is False, and what needs it is refused, so that a new thing is never let through by accident.
 
-Built-in ones are found by their decorators in the source text of one package, those of neighbours
-and of other packages by entry points of the registry's group (`yeoron.policies`: `name =
-"package.module"`).
-A decorator writes its name out: `@POLICIES.register("bsp", …)`.
+A registry lists the built-in ones with their modules. Those of neighbours and of other packages
+come by entry points of its group (`yeoron.policies`: `name = "package.module"`).
 `names` loads neither: a module is loaded when its traits or the thing itself are asked for.
 """
 
 from __future__ import annotations
 
-import pkgutil
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
-from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 from embedding.kernel.errors import ConfigError
@@ -55,16 +51,20 @@ class Registry(Generic[T, S]):
 
     kind      what one is called in sentences: policy
     group     group of the entry points by which other packages add to it: yeoron.policies
-    package   whose modules hold the built-in ones
-    variable  the name of this registry in their decorators: POLICIES
+    modules   module of each of the core, by name
     lab       a neighbour of the core adds to it; where that is not installed, a refusal says so
     """
 
     def __init__(
-        self, kind: str, group: str, package: str, variable: str, *, lab: bool = False
+        self,
+        kind: str,
+        group: str,
+        modules: Mapping[str, str] = MappingProxyType({}),
+        *,
+        lab: bool = False,
     ) -> None:
         self.kind, self.group = kind, group
-        self._package, self._variable, self._lab = package, variable, lab
+        self._modules, self._lab = modules, lab
         self._known: dict[str, tuple[T, S]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -140,20 +140,6 @@ class Registry(Generic[T, S]):
         return frozenset(name for name, each in entries if _owner(each) == DISTRIBUTION)
 
     @cached_property
-    def _modules(self) -> dict[str, str]:
-        """The built-in ones: name → module that registers it, sorted by name."""
-        decorator = re.compile(rf'^@{self._variable}\.register\(\s*"([^"]+)"', re.MULTILINE)
-        found: dict[str, str] = {}
-        for module, text in _sources(self._package):
-            for name in decorator.findall(text):
-                if found.setdefault(name, module) != module:
-                    raise ConfigError(
-                        f"{self.kind} {name!r} is registered by {found[name]} and by {module}: a "
-                        "name stands for one; rename one of them."
-                    )
-        return dict(sorted(found.items()))
-
-    @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
         """Entry points of other packages; none may take a name that is taken."""
         found: dict[str, EntryPoint] = {}
@@ -214,18 +200,6 @@ def installed() -> EntryPoints:
     """Entry points of every package: each file of them is read once for all registries."""
     found = entry_points()
     return EntryPoints(one for group in found.groups for one in found.select(group=group))
-
-
-def _sources(package: str) -> Iterator[tuple[str, str]]:
-    """Every module of a package with its source text; none of them is imported."""
-    spec = find_spec(package)
-    if spec is None:
-        return
-    for info in pkgutil.iter_modules(spec.submodule_search_locations, f"{package}."):
-        found = info.module_finder.find_spec(info.name, None)
-        read = getattr(found.loader, "get_source", None) if found is not None else None
-        if not info.ispkg and read is not None:
-            yield info.name, read(info.name) or ""
 
 
 def whose(entry: EntryPoint) -> str:

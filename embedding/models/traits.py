@@ -78,12 +78,12 @@ class CountedModel(Protocol):
 
 
 MODELS: Registry[Callable[[ModelConfig], Trainer], ModelTraits] = Registry(
-    "model", "yeoron.models", "embedding.models", "MODELS", lab=True
+    "model", "yeoron.models", {"sgns": "embedding.models.sgns"}, lab=True
 )
 """Models that nodes train block by block: those built in, and those of other packages."""
 
 COUNT_MODELS: Registry[type[CountedModel], ModelTraits] = Registry(
-    "counted model", "yeoron.counted_models", "embedding.models", "COUNT_MODELS", lab=True
+    "counted model", "yeoron.counted_models", lab=True
 )
 """Models that are counted in one pass, by no node and no server."""
 

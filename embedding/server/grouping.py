@@ -152,9 +152,7 @@ class ServerGroups(Protocol):
         """
 
 
-GROUPS: Registry[type[ServerGroups], NoTraits] = Registry(
-    "kind of server groups", "yeoron.groups", "embedding.server", "GROUPS"
-)
+GROUPS: Registry[type[ServerGroups], NoTraits] = Registry("kind of server groups", "yeoron.groups")
 """A server takes the first; the core has none, and then nothing can follow a server."""
 
 

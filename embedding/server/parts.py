@@ -108,7 +108,5 @@ class ServerPart(Protocol):
         """One of it; rows  the `RowStore`; vocabulary  the `Vocabulary`."""
 
 
-SERVER_PARTS: Registry[ServerPart, NoTraits] = Registry(
-    "part of a server", "yeoron.parts", "embedding.server", "SERVER_PARTS"
-)
+SERVER_PARTS: Registry[ServerPart, NoTraits] = Registry("part of a server", "yeoron.parts")
 """All parts of other packages; the core has none of its own."""

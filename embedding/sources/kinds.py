@@ -80,6 +80,18 @@ class SourceTraits:
 
 
 SOURCES: Registry[Callable[[SourceConfig, Pseudonyms], Adapter], SourceTraits] = Registry(
-    "source kind", "yeoron.sources", "embedding.sources", "SOURCES"
+    "source kind",
+    "yeoron.sources",
+    {
+        "comments": "embedding.sources.comments",
+        "feed": "embedding.sources.feed",
+        "kafka": "embedding.sources.kafka",
+        "mastodon": "embedding.sources.mastodon",
+        "page": "embedding.sources.page",
+        "redis": "embedding.sources.redisstream",
+        "rendered": "embedding.sources.rendered",
+        "replayed": "embedding.sources.replayed",
+        "sitemap": "embedding.sources.sitemap",
+    },
 )
 """All kinds of source: those built in, and those of other packages."""

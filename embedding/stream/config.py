@@ -11,7 +11,7 @@ from embedding.kernel.config import Config
 from embedding.kernel.registry import NoTraits, Registry
 
 REPLAYS: Registry[Any, NoTraits] = Registry(
-    "replay memory", "yeoron.replays", "embedding.stream", "REPLAYS", lab=True
+    "replay memory", "yeoron.replays", {"uniform": "embedding.stream.replay"}, lab=True
 )
 """How sentences are drawn again: a `ReplayKind` each."""
 

@@ -71,7 +71,13 @@ class TokenizerTraits:
 
 
 TOKENIZERS: Registry[Callable[[TextConfig], Tokenizer], TokenizerTraits] = Registry(
-    "tokenizer", "yeoron.tokenizers", "embedding.text", "TOKENIZERS"
+    "tokenizer",
+    "yeoron.tokenizers",
+    {
+        "kiwi": "embedding.text.kiwi",
+        "script": "embedding.text.pipeline",
+        "whitespace": "embedding.text.pipeline",
+    },
 )
 """All tokenizers: those built in, and those of other packages."""
 

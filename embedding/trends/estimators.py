@@ -57,6 +57,8 @@ class EstimatorTraits:
 
 
 ESTIMATORS: Registry[Estimator, EstimatorTraits] = Registry(
-    "estimator", "yeoron.estimators", "embedding.trends", "ESTIMATORS"
+    "estimator",
+    "yeoron.estimators",
+    dict.fromkeys(("neighbours", "procrustes", "usage"), "embedding.trends.shift"),
 )
 """All estimators: those built in, and those of other packages."""

@@ -39,7 +39,7 @@ def fruits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "fruit_basket").mkdir()
 
     monkeypatch.syspath_prepend(str(tmp_path))
-    found: Registry = Registry("fruit", "test.fruits", "fruit_basket", "FRUITS")
+    found: Registry = Registry("fruit", "test.fruits", {"apple": "fruit_basket.juicy"})
     monkeypatch.setitem(sys.modules, "fruits", type(sys)("fruits"))
     sys.modules["fruits"].__dict__.update(FRUITS=found, FruitTraits=FruitTraits)
     write("fruit_basket/__init__", "")
@@ -79,7 +79,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(fruits, ask: str) -> Non
 
 
 def test_where_the_laboratory_is_missing_the_refusal_says_what_brings_it(fruits) -> None:
-    missing: Registry = Registry("fruit", "test.fruits", "fruit_basket", "FRUITS", lab=True)
+    missing: Registry = Registry("fruit", "test.fruits", {"apple": ""}, lab=True)
     with pytest.raises(ConfigError, match=r'apple is accepted; pip install "yeoron\[all\]" brings'):
         missing.get("kiwi")
 
@@ -130,21 +130,6 @@ def test_what_is_wrong_with_a_package_is_one_sentence(fruits, text: str, said: s
         sys.modules.pop("fruit_plum_0", None)
     assert fruits.get("apple")
     assert fruits.names() == ("apple", "plum")
-
-
-def test_a_file_in_the_package_is_all_that_a_built_in_one_takes(fruits) -> None:
-    text = GOOD.replace('("{name}", ', '(\n    "{name}",\n    ').format(name="fig")
-    fruits.write("fruit_basket/dry", text)
-    fruits.write("fruit_basket/broken", "raise RuntimeError('not to be imported')")
-    assert fruits.names() == ("apple", "fig")
-    assert fruits.get("fig").__module__ == "fruit_basket.dry"
-
-
-def test_two_files_that_register_one_name_are_refused(fruits) -> None:
-    fruits.write("fruit_basket/second", GOOD.format(name="apple"))
-    both = "fruit 'apple' is registered by fruit_basket.juicy and by fruit_basket.second"
-    with pytest.raises(ConfigError, match=both):
-        fruits.names()
 
 
 @pytest.mark.parametrize("taken", ["apple", "plum"])

@@ -73,10 +73,7 @@ class Sending:
 
 
 FEEDBACKS: Registry[Callable[[ExchangeConfig], Sending], NoTraits] = Registry(
-    "way of keeping what compression leaves out",
-    "yeoron.feedbacks",
-    "embedding.exchange.compression",
-    "FEEDBACKS",
+    "way of keeping what compression leaves out", "yeoron.feedbacks"
 )
 """A node whose compression leaves something out takes the first; the core has none."""
 

@@ -24,7 +24,10 @@ class CompressionTraits:
 
 
 COMPRESSIONS: Registry[type[Compressor] | type[Whole], CompressionTraits] = Registry(
-    "compression", "yeoron.compressions", "embedding.exchange.compression", "COMPRESSIONS", lab=True
+    "compression",
+    "yeoron.compressions",
+    dict.fromkeys(("fp16", "none"), "embedding.exchange.compression.base"),
+    lab=True,
 )
 """All compressors: those built in, and those of other packages."""
 

@@ -43,7 +43,7 @@ class TopologyTraits:
 
 
 TOPOLOGIES: Registry[Callable[..., Transport], TopologyTraits] = Registry(
-    "topology", "yeoron.topologies", "embedding.exchange.topologies", "TOPOLOGIES", lab=True
+    "topology", "yeoron.topologies", {"ps": "embedding.exchange.topologies.base"}, lab=True
 )
 """All topologies: those built in, and those of other packages. Each makes a node's transport of
 that to its server and of a `JoiningNode`."""

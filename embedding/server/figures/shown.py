@@ -20,6 +20,6 @@ class StatusTable:
 
 
 STATUS: Registry[Callable[[dict[str, Any]], list[StatusTable]], NoTraits] = Registry(
-    "part of the status", "yeoron.status", "embedding.server", "STATUS"
+    "part of the status", "yeoron.status"
 )
 """Each makes tables of a server's status, those that the server has something for."""

@@ -46,6 +46,9 @@ class PolicyTraits:
 
 
 POLICIES: Registry[type[Policy], PolicyTraits] = Registry(
-    "policy", "yeoron.policies", "embedding.server.policies", "POLICIES", lab=True
+    "policy",
+    "yeoron.policies",
+    dict.fromkeys(("asp", "bsp", "ssp"), "embedding.server.policies.base"),
+    lab=True,
 )
 """All policies: those built in, and those of other packages."""

@@ -35,7 +35,7 @@ class NodeRounds(Protocol):
 
 
 NODE_ROUNDS: Registry[Callable[..., NodeRounds], NoTraits] = Registry(
-    "kind of rounds", "yeoron.rounds", "embedding.worker.learning", "NODE_ROUNDS"
+    "kind of rounds", "yeoron.rounds"
 )
 """Made of the session with the server, model, stream and name of a node, whether its text may
 leave it, and the event that ends it. A node takes part in the first; the core has none."""

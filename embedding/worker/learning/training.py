@@ -234,9 +234,7 @@ class Training:
 MakeTraining = Callable[..., Training]
 """A kind of it, of the arguments of `Training`."""
 
-TRAININGS: Registry[MakeTraining, NoTraits] = Registry(
-    "way of training", "yeoron.trainings", "embedding.worker.learning", "TRAININGS"
-)
+TRAININGS: Registry[MakeTraining, NoTraits] = Registry("way of training", "yeoron.trainings")
 """Ways of training that follow every pace of a policy. A node takes the first; the core itself
 trains and pushes each block."""
 
@@ -258,7 +256,7 @@ class TrainingInPlace(Protocol):
 
 
 IN_PLACE: Registry[type[TrainingInPlace], NoTraits] = Registry(
-    "way of training in place", "yeoron.in_place", "embedding.worker.learning", "IN_PLACE"
+    "way of training in place", "yeoron.in_place"
 )
 """A node whose server shares its tables takes the first; the core has none."""
 

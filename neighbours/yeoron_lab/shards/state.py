@@ -485,6 +485,6 @@ class ShardGroups(Protocol):
 
 
 SHARD_GROUPS: Registry[type[ShardGroups], NoTraits] = Registry(
-    "kind of shards of server groups", "yeoron.shard_groups", "yeoron_lab.shards", "SHARD_GROUPS"
+    "kind of shards of server groups", "yeoron.shard_groups"
 )
 """A shard takes the first."""

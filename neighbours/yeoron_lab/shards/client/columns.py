@@ -50,7 +50,7 @@ class ShardColumns(Protocol):
 
 
 SHARD_COLUMNS: Registry[type[ShardColumns], NoTraits] = Registry(
-    "way of learning on columns", "yeoron.columns", "yeoron_lab.shards", "SHARD_COLUMNS"
+    "way of learning on columns", "yeoron.columns"
 )
 """A server whose split is columns takes the first."""
 
