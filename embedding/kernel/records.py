@@ -145,7 +145,7 @@ class TokenBlock:
     phrases      expressions that are read as one word from this block on
     passed       float64 [n_documents], share of the text of its window (0 to 1) that comes before
                  the middle of each; empty where that is not known
-    life         mark of a dead process that learnt these documents: they are read again for how
+    incarnation  mark of a dead process that learnt these documents: they are read again for how
                  they use words, and neither learnt nor counted
     """
 
@@ -167,7 +167,7 @@ class TokenBlock:
     inline: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
     phrases: tuple[Phrase, ...] = ()
-    life: str = ""
+    incarnation: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -246,8 +246,8 @@ class TokenBlock:
             "keys": pa.array([list(self.keys)], pa.list_(pa.string())),
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
-            "place": pa.array([self.offset]),
-            "life": pa.array([self.life]),
+            "offset": pa.array([self.offset]),
+            "incarnation": pa.array([self.incarnation]),
             "phrases": pa.array([[asdict(each) for each in self.phrases]], pa.list_(PHRASE)),
         }
         batch = pa.record_batch(columns)
@@ -269,8 +269,8 @@ class TokenBlock:
                 keys=tuple(get["keys"].as_py()),
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
                 progress=get["progress"].as_py(),
-                offset=get["place"].as_py(),
-                life=get["life"].as_py(),
+                offset=get["offset"].as_py(),
+                incarnation=get["incarnation"].as_py(),
                 phrases=tuple(Phrase.of(each) for each in get["phrases"].as_py()),
                 **{name: get[name].values.to_numpy() for name in _ARRAYS},
             )

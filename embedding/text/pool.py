@@ -83,13 +83,13 @@ class TextPool(ChildPool):
         return TokenBlock.from_buffer((await self.encoded(documents, available)).buffer)
 
     async def encoded(
-        self, documents: Sequence[Document], available: Sequence[float], life: str = ""
+        self, documents: Sequence[Document], available: Sequence[float], incarnation: str = ""
     ) -> EncodedBlock:
-        """The block as its process wrote it, marked with `life` (see `TokenBlock`)."""
+        """The block as its process wrote it, marked with `incarnation` (see `TokenBlock`)."""
         asked = list(documents)
         met: Counter[int] = Counter()
         while True:
-            made = await self._try(encode(asked, available, life), _FIRST_TRY)
+            made = await self._try(encode(asked, available, incarnation), _FIRST_TRY)
             if isinstance(made, EncodedBlock):
                 return made
             which = f"{len(asked)} texts" if made.number == NONE else asked[made.number].url

@@ -33,11 +33,11 @@ FULL = 500
 
 
 def encode(
-    documents: Sequence[Document], available: Sequence[float], life: str = ""
+    documents: Sequence[Document], available: Sequence[float], incarnation: str = ""
 ) -> dict[str, Any]:
-    """What the process is asked; see `TextPipeline.block`, and `TokenBlock` for `life`."""
+    """What the process is asked; see `TextPipeline.block`, and `TokenBlock` for `incarnation`."""
     rows = list(map(vars, documents))
-    return {"documents": rows, "available": list(available), "life": life}
+    return {"documents": rows, "available": list(available), "incarnation": incarnation}
 
 
 def decode(request: dict[str, Any]) -> tuple[list[Document], list[float]]:
@@ -103,8 +103,8 @@ class Preparing:
             block = self._pipeline.block(*decode(request), before=self._before)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             self._collecting.between()
-            if request["life"]:
-                block = replace(block, life=request["life"])
+            if request["incarnation"]:
+                block = replace(block, incarnation=request["incarnation"])
             state = {**self._state(self._pipeline), "left_out": self._pipeline.left_out}
             return {**state, "tokens": block.n_tokens}, block.to_buffer().to_pybytes()
         except ConfigError as error:

@@ -75,7 +75,7 @@ async def test_blocks_are_those_of_the_pipeline(pool: TextPool) -> None:
 async def test_a_block_is_marked_and_handed_on_as_it_was_written(pool: TextPool) -> None:
     found = await pool.encoded(documents(2), [5.0] * 2, "dead")
     theirs = TextPipeline(WORDS).block(documents(2), [5.0] * 2)
-    assert found.buffer == replace(theirs, life="dead").to_buffer().to_pybytes()
+    assert found.buffer == replace(theirs, incarnation="dead").to_buffer().to_pybytes()
     assert found.n_tokens == theirs.n_tokens
 
 

@@ -102,9 +102,9 @@ def blocks(
     text    the process that prepares it; None prepares it in this one
     left_out  where lines are named that cannot be read
 
-    A tick is one block, or one of each source where lines name theirs. Its last block alone has a
-    place: what comes before it is learnt with it or not at all.
-    What a node before `start` remembered comes first, marked as read again (`TokenBlock.life`).
+    A tick is one block, or one of each source where lines name theirs. Its last block alone has an
+    offset: what comes before it is learnt with it or not at all.
+    What a node before `start` remembered comes first, marked as `READ_AGAIN`.
     Text without dates is one document a block; it is read as of the file's last change.
     """
     offset = start or Offset()
@@ -147,7 +147,7 @@ def _again(cutter: _Cutter, spec: NodeSpec, offset: Offset) -> Iterator[TokenBlo
     for tick in cutter.dated(since, offset.line):
         for block in tick:
             place = str(offset) if block is tick[-1] else ""
-            yield replace(block, life=READ_AGAIN, offset=place)
+            yield replace(block, incarnation=READ_AGAIN, offset=place)
 
 
 class _Cutter:

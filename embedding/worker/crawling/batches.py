@@ -201,7 +201,7 @@ class TextBatches:
 
     async def add(self, document: Document) -> None:
         """Take a document; waits while its batch is full and every text process has one."""
-        key = document.source, self._rereading.life(document.url)
+        key = document.source, self._rereading.incarnation(document.url)
         batch = self._batches.setdefault(key, _Batch())
         if not batch.documents:
             batch.since = time.monotonic()
@@ -244,11 +244,11 @@ class TextBatches:
             clock = self._clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
             began = time.time()
-            source, life = key
-            block: BlockLike = await self.text.encoded(documents, available, life)
+            source, incarnation = key
+            block: BlockLike = await self.text.encoded(documents, available, incarnation)
             prepared = time.time()
             keys = tuple(document.url for document in documents)
-            if life:
+            if incarnation:
                 await self._put(block)
                 await self._rereading.put(keys)
                 return

@@ -33,7 +33,7 @@ class Rereading:
         self._since: float | None = None
         self._waits = False
 
-    def life(self, key: str) -> str:
+    def incarnation(self, key: str) -> str:
         """Mark of the dead process that learnt a document; "" of one that nobody did."""
         return self._frontier.again.get(key, "")
 
@@ -52,13 +52,13 @@ class Rereading:
         held   sources that this process reads
         """
         sources, since = frozenset(held), asked.get("since")
-        lost = {(str(life), str(source)) for life, source in asked.get("lost") or ()}
+        lost = {(str(mark), str(source)) for mark, source in asked.get("lost") or ()}
         wanted = {text for text in lost | self.inherited if text[1] in sources} - self._begun
         self._waits = bool(wanted)
         if since is not None:
-            for life, source in sorted(wanted):
-                await self._ask(self._frontier.read_again, source, life, float(since))
-                self._begun.add((life, source))
+            for mark, source in sorted(wanted):
+                await self._ask(self._frontier.read_again, source, mark, float(since))
+                self._begun.add((mark, source))
         gone = await self._ask(self._frontier.gone_again, sources) if self._frontier.again else []
         self._gone += [list(one) for one in gone]
         if gone or sources != self._held or (wanted and since is not None):
@@ -66,7 +66,7 @@ class Rereading:
             again = await self._ask(self._frontier.reading_again, sources)
             self._frontier.again.clear()
             self._frontier.again.update(
-                {key: life for key, life in again.items() if key not in self._read}
+                {key: mark for key, mark in again.items() if key not in self._read}
             )
         self._waits = bool(wanted) and since is None
         if since is not None and since != self._since:

@@ -93,7 +93,7 @@ class LearnerLink:
         blocks = [block for tick in ticks for block in tick.blocks]
         uses = [use for tick in ticks for use in tick.uses]
         *ahead, usage = portions(uses, setup.most_bytes)
-        whose = Push(setup.node, first, clock, incarnation=setup.life)
+        whose = Push(setup.node, first, clock, incarnation=setup.incarnation)
         for portion in ahead:
             self._push(replace(whose, usage=portion), ())
         push = replace(

@@ -19,7 +19,7 @@ class LearnerSetup:
 
     calendar    of the windows that its counts are booked in
     most_bytes  of the use of words that one push carries; the rest goes ahead of it
-    life        mark of the process, where it hands in how it used words
+    incarnation  mark of the process, where it hands in how it used words
     """
 
     node: str
@@ -27,7 +27,7 @@ class LearnerSetup:
     config: NodeConfig
     calendar: Calendar
     most_bytes: int = 32 * 2**20
-    life: str = ""
+    incarnation: str = ""
 
 
 class PushStopwatch:

@@ -237,17 +237,17 @@ class GradientProcess:
 
     def _fresh(self, blocks: Sequence[TokenBlock] | None) -> Sequence[TokenBlock] | None:
         """Those to learn; what is read again for how it uses words is remembered."""
-        again = [block for block in blocks or () if block.life]
+        again = [block for block in blocks or () if block.incarnation]
         if not again:
             return blocks
         if self.spec.corpus is not None:
             # Its own text, as the server knows: its node reads it whichever process does.
-            self.learner.remember_again([replace(block, life="") for block in again])
+            self.learner.remember_again([replace(block, incarnation="") for block in again])
             self._read(window_of(again, self.learner.setup.calendar), 0)
             return None
         self.learner.remember_again(again)
         self._again += sum(block.n_documents for block in again)
-        return [block for block in blocks or () if not block.life]
+        return [block for block in blocks or () if not block.incarnation]
 
     def _ended(self) -> Iterator[Order | Close]:
         """A window of a corpus is over: learn it to the end, then read it once more."""
@@ -272,7 +272,7 @@ class GradientProcess:
             return None
         calendar = self.learner.setup.calendar
         gone = Counter(
-            (life, source) for life, source, at in again["gone"] if calendar.start(at) == ask.window
+            (mark, source) for mark, source, at in again["gone"] if calendar.start(at) == ask.window
         )
         return [Inherited(*text, usage.past.seen(ask.window, *text), gone[text]) for text in lost]
 

@@ -128,7 +128,7 @@ def make_learner(
         memory,
         LearnerSetup(
             *(spec.name, model, spec.node, calendar),
-            life="" if usage is None else spec.incarnation,
+            incarnation="" if usage is None else spec.incarnation,
             # Portions belong together by the mark of their process.
             most_bytes=min(LearnerSetup.most_bytes, spec.exchange.max_message_bytes // 4)
             if spec.incarnation

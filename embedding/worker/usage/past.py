@@ -33,7 +33,7 @@ class PastDocuments:
                its author where that is known, else by its text and time
     voices     int64 [d], alike for documents of one author; below 0 where that is unknown
     numbers    int64 [d], not negative, by the text and time of each document
-    life       mark of the dead process that had learnt it
+    incarnation  mark of the dead process that had learnt it
     """
 
     source: str
@@ -43,7 +43,7 @@ class PastDocuments:
     units: IntArray
     voices: IntArray
     numbers: IntArray
-    life: str = ""
+    incarnation: str = ""
 
     def take(self, which: IntArray) -> PastDocuments:
         """Some of the documents, int64 [k], in this order."""
@@ -53,7 +53,7 @@ class PastDocuments:
         tokens, offsets = _gathered(starts, stops)
         return PastDocuments(
             *(self.source, self.ids[tokens], offsets, documents),
-            *(self.units[which], self.voices[which], self.numbers[which], self.life),
+            *(self.units[which], self.voices[which], self.numbers[which], self.incarnation),
         )
 
     def chance_order(self, window: int) -> IntArray:
@@ -99,7 +99,7 @@ class PastTexts:
                 np.where(voices < 0, numbers, voices) % UNITS,
                 voices,
                 numbers,
-                block.life,
+                block.incarnation,
             )
             starts = self._calendar.starts(block.published)
             for start in np.unique(starts).tolist():
@@ -107,16 +107,16 @@ class PastTexts:
                 one = whole if len(which) == len(starts) else whole.take(which)
                 self._held.setdefault(start, deque()).append(one)
                 self.tokens += len(one.ids)
-                self._seen[start, block.source, block.life] += len(which)
+                self._seen[start, block.source, block.incarnation] += len(which)
         self._shorten()
 
-    def seen(self, window: int, life: str = "", source: str | None = None) -> int:
+    def seen(self, window: int, incarnation: str = "", source: str | None = None) -> int:
         """Documents of a window that were remembered once, of the node itself or of a process
         that died."""
         return sum(
             n
             for (start, name, mark), n in self._seen.items()
-            if start == window and mark == life and source in (None, name)
+            if start == window and mark == incarnation and source in (None, name)
         )
 
     def find_late_words(self, rows: Callable[[Sequence[str]], IntArray]) -> None:

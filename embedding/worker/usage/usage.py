@@ -216,7 +216,9 @@ class UsageReader:
             self.past.find_late_words(lexicon.rows)
             held = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
         held[window] = [
-            one for one in held[window] if not one.life or (one.life, one.source) in ours
+            one
+            for one in held[window]
+            if not one.incarnation or (one.incarnation, one.source) in ours
         ]
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [

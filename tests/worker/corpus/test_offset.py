@@ -77,7 +77,7 @@ def test_blocks_of_any_size_go_on_where_they_were_left(
     while True:
         # A process that learns some blocks and is killed. What it reads again it does not learn.
         read = blocks(spec, share, offset, lambda: dice.randint(64, 2_000))
-        learnt = (block for block in read if block.life != READ_AGAIN)
+        learnt = (block for block in read if block.incarnation != READ_AGAIN)
         incarnation = list(islice(learnt, dice.randint(1, 6)))
         if not incarnation:
             break

@@ -66,7 +66,7 @@ def read(
         model=model or ModelConfig(),
         node=NodeConfig(block_tokens=block_tokens).model_copy(update={"growth": growth}),
     )
-    return [block for block in blocks(spec, part, start) if again or not block.life]
+    return [block for block in blocks(spec, part, start) if again or not block.incarnation]
 
 
 def words_of(found: list[TokenBlock]) -> list[str]:
@@ -422,7 +422,7 @@ def test_who_goes_on_is_given_what_the_processes_before_it_would_remember(tmp_pa
     before = next(block for block in whole if Offset.of(block.offset).line >= 78)
     start = Offset.of(before.offset)
     found = read(path, block_tokens=64, window=WindowUnit.DAY, start=start, again=True)
-    again = [block for block in found if block.life]
+    again = [block for block in found if block.incarnation]
     assert found[: len(again)] == again
     assert {Offset.of(block.offset) for block in again} == {start}
     windows = NodeConfig().past_windows + 1
@@ -431,4 +431,4 @@ def test_who_goes_on_is_given_what_the_processes_before_it_would_remember(tmp_pa
     assert numbers == list(range(8 * (day - windows + 1), start.line))
     rest = [int(word[2:]) for word in words_of(found[len(again) :]) if word != "둘"]
     assert rest == list(range(start.line, 96))
-    assert not [block for block in whole if block.life]
+    assert not [block for block in whole if block.incarnation]

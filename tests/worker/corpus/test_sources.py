@@ -117,7 +117,7 @@ def test_reading_goes_on_behind_the_last_whole_tick(path: Path) -> None:
     place = Offset()
     assert spec.corpus is not None
     while True:
-        fresh = (each for each in blocks(spec, spec.corpus, place) if not each.life)
+        fresh = (each for each in blocks(spec, spec.corpus, place) if not each.incarnation)
         incarnation = list(islice(fresh, dice.randint(1, 9)))
         if not incarnation:
             break

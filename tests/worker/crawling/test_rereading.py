@@ -44,7 +44,7 @@ def test_it_waits_until_it_is_known_how_far_back_and_then_until_all_is_read(fron
     assert follow() == {"put": 0, "left": 1, "begun": [], "gone": []}
     asked["since"] = 0.0
     assert follow() == {"put": 0, "left": 2, "begun": [["a", "s"]], "gone": []}
-    assert (rereading.life("x"), rereading.life("z")) == ("a", "")
+    assert (rereading.incarnation("x"), rereading.incarnation("z")) == ("a", "")
     assert sorted(fetch(frontier)) == ["x", "y"]
     asyncio.run(rereading.put(["x"]))
     frontier.fail("y", 12.0, "gone")
