@@ -32,8 +32,8 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from embedding.crawl.services import read_clock
 from embedding.kernel.config import WITH_SECRETS
+from embedding.kernel.processes import memory_mb
 from embedding.worker.crawling.batches import spread
-from embedding.worker.lifetime import memory_mb
 from yeoron_bench.results import facts, free_port, keep
 
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")

@@ -32,7 +32,7 @@ from embedding.snapshots.nearness import sureness
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"

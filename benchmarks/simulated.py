@@ -41,7 +41,7 @@ from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup, PushStopwatch
+from embedding.worker.learning.link import LearnerSetup, PushStopwatch
 from embedding.worker.learning.ticks import Tick
 from yeoron_bench.results import ended, facts, keep_and_print
 from yeoron_lab.paced.paced import PacedTraining

@@ -27,7 +27,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.process.making import connect
 from yeoron_bench.results import facts
 

@@ -30,7 +30,7 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline

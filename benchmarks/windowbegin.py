@@ -30,7 +30,7 @@ from embedding.models.config import ModelConfig
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from yeoron_bench.results import facts, hardware, keep

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 
 from embedding.kernel.errors import FetchError
+from embedding.kernel.processes import end_all
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page, Playwright
@@ -276,7 +277,7 @@ class ChromiumProcess:
         if not await quietly(self._playwright.stop()) and self._driver is not None:
             with contextlib.suppress(psutil.Error):
                 self._driver.kill()
-        await asyncio.to_thread(_gone, family)
+        await asyncio.to_thread(end_all, family, CLOSING, tell=False)
         self._watchdog.release()
         for folder in self._folders:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -331,11 +332,3 @@ def _runs(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _gone(family: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(family, timeout=CLOSING)
-    for process in alive:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(alive, timeout=CLOSING)

@@ -16,13 +16,13 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
+
+from embedding.kernel.processes import import_paths
 
 Reply = tuple[dict[str, Any], bytes]
 
 _HEADER = struct.Struct(">II")
-_ROOT = str(Path(__file__).resolve().parents[2])
 _ENDING = 2.0
 IDLE_SECONDS = 300.0
 """A pool of processes that is asked nothing for so long gives memory back."""
@@ -60,7 +60,6 @@ class Child:
 
         files  descriptors that it inherits, and that are closed with it
         """
-        path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -69,7 +68,7 @@ class Child:
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL if quiet else None,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, **import_paths()},
             limit=_BUFFER,
             pass_fds=files,
         )

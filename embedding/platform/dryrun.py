@@ -17,11 +17,11 @@ from pydantic import SecretStr
 
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.processes import memory_mb, processor_seconds
 from embedding.kernel.records import BlockLike, TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
 from embedding.worker.crawling.crawling import CrawlProcess
-from embedding.worker.lifetime import memory_mb, processor_seconds
 from embedding.worker.spec import NodeSpec
 
 _LOOK_SECONDS = 0.1

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from embedding.kernel import processes
 
 MARK = "YEORON_PLATFORM"
 
@@ -55,16 +57,16 @@ def marked(home: Path) -> list[psutil.Process]:
     value = mark(home)
     session = _session(home)
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    processes = []
+    ours = []
     for process in psutil.process_iter():
         if process.pid in own:
             continue
         try:
             if process.status() != psutil.STATUS_ZOMBIE and _ours(process, value, session):
-                processes.append(process)
+                ours.append(process)
         except (psutil.AccessDenied, psutil.NoSuchProcess, OSError):
             continue
-    return processes
+    return ours
 
 
 def _ours(process: psutil.Process, value: str, session: tuple[int, float] | None) -> bool:
@@ -73,24 +75,6 @@ def _ours(process: psutil.Process, value: str, session: tuple[int, float] | None
     if session is None or os.getsid(process.pid) != session[0]:
         return False
     return process.create_time() >= session[1] - 1
-
-
-def end(processes: Iterable[psutil.Process], *, patience: float = 10.0) -> int:
-    """SIGTERM, wait at most `patience` seconds, SIGKILL. Returns how many had to be killed."""
-    waiting = list(processes)
-    for process in waiting:
-        try:
-            process.terminate()
-        except psutil.NoSuchProcess:
-            continue
-    _, alive = psutil.wait_procs(waiting, timeout=patience)
-    for process in alive:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(alive, timeout=5)
-    return len(alive)
 
 
 def end_all(home: Path, *, patience: float = 10.0) -> int:
@@ -102,22 +86,13 @@ def end_all(home: Path, *, patience: float = 10.0) -> int:
         if not left:
             return ended
         ended += len(left)
-        end(left, patience=patience)
+        processes.end_all(left, patience)
     return ended
 
 
 def memory(home: Path) -> int:
     """Resident bytes of all marked processes, shared pages counted once (PSS where allowed)."""
-    total = 0
-    for process in marked(home):
-        try:
-            total += process.memory_full_info().pss
-        except (psutil.AccessDenied, psutil.NoSuchProcess, AttributeError):
-            try:
-                total += process.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-    return total
+    return sum(map(processes.memory_of, marked(home)))
 
 
 PID_FILE = "supervisord.pid"

@@ -18,7 +18,7 @@ from embedding.exchange.sharding import RunningShards, sharding
 from embedding.exchange.wire import whole
 from embedding.kernel.config import validate
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
-from embedding.kernel.memory import give_back
+from embedding.kernel.processes import give_back
 from embedding.kernel.records import Window
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import open_traces

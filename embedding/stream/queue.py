@@ -7,28 +7,43 @@
     block = gradient.get(timeout=5.0)
     gradient.acknowledge(block.keys)
 
-Blocks flow from the crawler's end to the gradient's, keys back, reports both ways.
+Blocks flow from the crawler's end to the gradient's, keys back, reports both ways. What crosses the
+pipe is a frame: one byte of `FrameKind`, eight of a number, and bytes: Arrow IPC of blocks, JSON of
+keys and reports, never a pickle.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from typing import Any
 
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
 from embedding.kernel.records import BlockLike, TokenBlock
-from embedding.stream import frames
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull
-from embedding.stream.frames import FrameKind
+
+_HEAD = struct.Struct("<Bq")
+
+
+class FrameKind(IntEnum):
+    """What a frame carries; the number is tokens for BLOCK and CREDIT, else 0."""
+
+    BLOCK = 1
+    CREDIT = 2
+    KEYS = 3
+    REPORT = 4
+    CLOSE = 5
+
 
 Handler = Callable[[FrameKind, int, bytes], None]
 
@@ -68,7 +83,7 @@ class Link:
         """Hand a frame to the writer; never blocks. The caller holds `changed`."""
         if self._broken or self._stopped:
             return
-        self._outgoing.append(frames.encode(kind, number, payload))
+        self._outgoing.append(b"".join((_HEAD.pack(kind, number), payload)))
         self.changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
@@ -102,11 +117,12 @@ class Link:
         """Reader: hand each frame over until the pipe ends or sends something that is no frame."""
         try:
             while True:
-                frame = frames.decode(self.connection.recv_bytes())
+                frame = self.connection.recv_bytes()
+                kind, number = _HEAD.unpack_from(frame)
                 with self.changed:
-                    handle(*frame)
+                    handle(FrameKind(kind), number, frame[_HEAD.size :])
                     self.changed.notify_all()
-        except (EOFError, OSError, InputError):
+        except (EOFError, OSError, ValueError, struct.error, InputError):
             self._abandon()
             with self.changed:
                 lost()
@@ -310,7 +326,7 @@ class BlockQueue:
         self._require(sending=False, action="acknowledge")
         with self._link.changed:
             self._refuse_ended("acknowledge")
-            self._link.send(FrameKind.KEYS, 0, frames.encode_json(list(keys)))
+            self._link.send(FrameKind.KEYS, 0, json.dumps(list(keys)).encode())
 
     def acknowledged(self, timeout: float | None = 0.0) -> list[str]:
         """Crawler's end: keys learnt since the last call; waits up to `timeout` for the first.
@@ -329,7 +345,10 @@ class BlockQueue:
 
     def send_report(self, report: dict[str, Any]) -> None:
         """Send JSON-safe counters to the other end, which keeps the latest; never waits."""
-        payload = frames.encode_json(report)
+        try:
+            payload = json.dumps(report).encode()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"queue: a report must be JSON-safe: {error}.") from error
         self._start()
         with self._link.changed:
             self._refuse_ended("send_report")
@@ -402,9 +421,9 @@ class BlockQueue:
         elif kind is FrameKind.CREDIT:
             self._sender.credited(number)
         elif kind is FrameKind.KEYS:
-            self._keys.extend(frames.decode_keys(payload))
+            self._keys.extend(json.loads(payload))
         elif kind is FrameKind.REPORT:
-            self._report = frames.decode_report(payload)
+            self._report = json.loads(payload)
         else:
             self._phase = Phase.CLOSED
 

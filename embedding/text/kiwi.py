@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.memory import give_back
+from embedding.kernel.processes import give_back
 from embedding.kernel.records import Phrase, batched
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, EojeolCache, EojeolReading

@@ -18,6 +18,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.kernel.durable import sha256
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret
+from embedding.kernel.processes import peak_memory
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import total
@@ -29,7 +30,6 @@ from embedding.training.request import Progress, TrainRequest, TrainResult, set_
 from embedding.training.resume import TrainingResume
 from embedding.training.survey import CorpusSurvey
 from embedding.training.vocabulary import CountingThread
-from embedding.worker.lifetime import peak_memory
 
 HALF_LIFE_TOKENS = 50_000_000.0
 """A dated corpus forgets, as the stream does."""

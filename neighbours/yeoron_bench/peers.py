@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from embedding.worker.lifetime import peak_memory
+from embedding.kernel.processes import peak_memory
 
 
 def train_gensim(given: argparse.Namespace) -> dict[str, float]:

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.processes import peak_memory
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.pipeline import TextPipeline
 from embedding.text.pool_worker import Collecting
-from embedding.worker.lifetime import peak_memory
 from yeoron_bench.corpora import lines_of
 from yeoron_bench.results import facts, keep, machine
 

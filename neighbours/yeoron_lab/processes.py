@@ -11,15 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
-from embedding import __file__ as core
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.processes import import_paths
 from embedding.server.config import ServerConfig
 from yeoron_lab.ports import lasting_port
 
@@ -75,7 +74,7 @@ class ProcessKeeper:
             [*command, self.spec.model_dump_json()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": _path()},
+            env={**os.environ, **import_paths()},
         )
 
     def ready(self, deadline: float) -> str:
@@ -200,9 +199,3 @@ def _code(process: subprocess.Popen[bytes]) -> int | str:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait(_ENDING_S)
-
-
-def _path() -> str:
-    """Where the child finds these packages, whatever its working folder."""
-    roots = dict.fromkeys(str(Path(one).resolve().parents[1]) for one in (core, __file__))
-    return os.pathsep.join(p for p in (*roots, os.environ.get("PYTHONPATH", "")) if p)

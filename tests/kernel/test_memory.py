@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from embedding.kernel.memory import give_back
+from embedding.kernel.processes import give_back
 
 CHUNK, CHUNKS = 50_000, 2_000
 """Below the size from which glibc maps a block of its own, and gives it back at once."""

@@ -21,7 +21,7 @@ from embedding.server.rowstore import local
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.ticks import Close
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader

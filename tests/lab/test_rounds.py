@@ -24,9 +24,8 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import UniformReplay
-from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import BlockPlan, CodedText, plan
-from embedding.worker.learning.rehearsal import Rehearsal
+from embedding.worker.learning.rehearsal import Mixing, Rehearsal
 from waiting import until
 from yeoron_lab.lbfgs.batch import Result, Task, Work
 from yeoron_lab.lbfgs.batchwork import BatchWork

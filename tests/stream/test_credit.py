@@ -1,17 +1,15 @@
-"""The queue's flow control as a state machine, and frames: no process, no clock."""
+"""The queue's flow control as a state machine: no process, no clock."""
 
 from __future__ import annotations
 
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.kernel.errors import InputError
-from embedding.stream import frames
-from embedding.stream.frames import FrameKind
 from embedding.stream.queue import ReceiverState, SenderState, cost
 from generated import examples
 
@@ -87,34 +85,3 @@ def test_credit_that_was_not_given_is_refused(tokens: int) -> None:
     sender.sent(5)
     with pytest.raises(InputError, match="5 are under way"):
         sender.credited(tokens)
-
-
-@given(st.sampled_from(FrameKind), st.integers(0, 2**60), st.binary(max_size=200))
-def test_frames_come_back(kind: FrameKind, number: int, payload: bytes) -> None:
-    assert frames.decode(frames.encode(kind, number, payload)) == (kind, number, payload)
-
-
-@given(st.binary(max_size=40))
-def test_other_bytes_are_refused_or_are_a_frame(data: bytes) -> None:
-    try:
-        kind, number, payload = frames.decode(data)
-    except InputError:
-        return
-    assert frames.encode(kind, number, payload) == data
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=[]))))
-def test_keys_come_back(keys: list[str]) -> None:
-    assert frames.decode_keys(frames.encode_json(keys)) == keys
-
-
-@pytest.mark.parametrize("payload", [b"\xff", b"{", b'"a"', b"[1]", b"{}"])
-def test_keys_that_are_none_are_refused(payload: bytes) -> None:
-    with pytest.raises(InputError):
-        frames.decode_keys(payload)
-
-
-@pytest.mark.parametrize("payload", [b"\xff", b"{", b"[]", b"1"])
-def test_reports_that_are_none_are_refused(payload: bytes) -> None:
-    with pytest.raises(InputError):
-        frames.decode_report(payload)

@@ -15,7 +15,7 @@ from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.lexicon import NodeLexicon
 

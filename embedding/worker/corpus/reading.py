@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from embedding.kernel.errors import InputError
 from embedding.kernel.leftout import LeftOut
 from embedding.kernel.logs import begin_logging
+from embedding.kernel.processes import end_with_parent, peak_memory
 from embedding.kernel.records import CodeArray, Document, TimeArray, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
@@ -47,7 +48,6 @@ from embedding.worker.corpus.datedlines import (
     passing,
     remembered_from,
 )
-from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 logger = logging.getLogger(__name__)

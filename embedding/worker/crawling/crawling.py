@@ -18,6 +18,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.staleness import CrawlReport
 from embedding.database.patience import opened
 from embedding.kernel.logs import begin_logging
+from embedding.kernel.processes import end_with_parent
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
 from embedding.stream.faults import PeerLost, QueueClosed
@@ -30,7 +31,6 @@ from embedding.worker.crawling.batches import (
 )
 from embedding.worker.crawling.leasing import LeaseKeeper
 from embedding.worker.crawling.rereading import Rereading
-from embedding.worker.lifetime import end_with_parent
 from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)

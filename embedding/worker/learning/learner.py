@@ -13,6 +13,7 @@ from typing import Literal
 
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.transport import Transport
+from embedding.kernel.errors import AheadError
 from embedding.kernel.records import TokenBlock
 from embedding.models.base import Trainer
 from embedding.stream.replay import ReplayMemory
@@ -21,9 +22,8 @@ from embedding.worker.corpus.counting import count_words
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldOut
-from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import LearnerSetup, NodeClock, PushStopwatch
-from embedding.worker.learning.replaying import NodeRounds, Replaying
+from embedding.worker.learning.link import LearnerLink, LearnerSetup, NodeClock, PushStopwatch
+from embedding.worker.learning.rehearsal import NodeRounds, Replaying
 from embedding.worker.learning.scoring import PairSampler
 from embedding.worker.learning.ticks import Close, Tick, hash_seed, pacing, progress
 from embedding.worker.learning.training import MakeTraining, Training
@@ -76,7 +76,7 @@ class Learner:
         self.turn = NodeClock(welcome, unacknowledged, stopwatch)
         rate = model.learning_rate
         self.past = Replaying(config, self.words, self.turn, rate, memory, held_out, rounds)
-        self.link = LearnerLink(server, setup, self.turn, self.past)
+        self.link = LearnerLink(server, setup, self.turn, self.past.pulled)
         self._rare = RareWords.of(model, welcome.rare_mentions)
         self.training = kind(
             setup=setup,
@@ -146,8 +146,11 @@ class Learner:
         at = self.turn.next(alone=when == "now")
         rows = None
         if when != "late":
-            pull = self.link.pull if when == "now" else self.link.pull_ahead
-            rows = pull(planned, scores, at)
+            try:
+                rows = self.link.pull(planned.rows(), scores, at)
+            except AheadError:  # it must wait for the push before it: `train` pulls
+                if when == "now":
+                    raise
         self.turn.prepared(at)
         counts = count_words(blocks, [part.table for part in fresh], calendar, self._authors)
         if order is None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
-from embedding.models.base import LocalBlock
+from embedding.models.base import LocalBlock, Track
 from embedding.models.jit import kernel
 from embedding.worker.words.lexicon import NodeLexicon
 
@@ -72,6 +72,51 @@ class BlockPlan:
         """Rows to pull by table, in local order; `sub` only where there are n-grams."""
         found = {Table.IN: self.words, Table.OUT: self.contexts}
         return found | {Table.SUB: self.grams} if len(self.grams) else found
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """The sentences of a tick as the replay memory knows them.
+
+    keys     int64 [m], the memory's key of each drawn sentence, -1 for a fresh one: that keeps
+             its first priority until it is drawn
+    weights  float32 [m], importance weights times those of the sources; None: all 1
+    track    what the memory wants to know of each
+    """
+
+    keys: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    weights: FloatArray | None = None
+    track: Track = Track.NONE
+
+    def paced(self, factors: FloatArray | None, sentences: int) -> Rehearsed:
+        """With other rates for what is fresh.
+
+        factors    float32 [f], of the fresh sentences, which come first; None: 1
+        sentences  how many there are with what is drawn from the past
+        """
+        if factors is None:
+            return self
+        weights = np.ones(sentences, np.float32) if self.weights is None else self.weights.copy()
+        weights[: len(factors)] *= factors
+        return replace(self, weights=weights)
+
+    def longer(self, sentences: int) -> Rehearsed:
+        """With so many sentences behind, that are not in the memory."""
+        if self.weights is None and self.track is Track.NONE:
+            return self
+        weights = np.empty(0, np.float32) if self.weights is None else self.weights
+        return replace(
+            self,
+            keys=np.concatenate([self.keys, np.full(sentences, -1, dtype=np.int64)]),
+            weights=np.concatenate([weights, np.ones(sentences, np.float32)]),
+        )
+
+    def into(self, planned: BlockPlan) -> BlockPlan:
+        """The plan whose block is weighted and measured."""
+        if self.weights is None and self.track is Track.NONE:
+            return planned
+        block = replace(planned.block, weights=self.weights, track=self.track)
+        return replace(planned, block=block)
 
 
 @kernel()

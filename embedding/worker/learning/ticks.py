@@ -32,8 +32,7 @@ from embedding.worker.corpus.corpus import Offset
 from embedding.worker.learning.combining import Usual
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldPairs
-from embedding.worker.learning.planning import BlockPlan
-from embedding.worker.learning.rehearsal import Rehearsed
+from embedding.worker.learning.planning import BlockPlan, Rehearsed
 from embedding.worker.words.rarewords import RareContexts
 
 EXPLODED = 20.0

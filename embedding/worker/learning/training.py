@@ -19,10 +19,9 @@ from embedding.models.base import Trainer
 from embedding.models.config import ModelConfig
 from embedding.models.jit import kernel
 from embedding.worker.learning.combining import Steps, share, steps_of
-from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerLink, LearnerSetup
 from embedding.worker.learning.planning import BlockPlan, CodedText
-from embedding.worker.learning.replaying import Replaying
+from embedding.worker.learning.rehearsal import Replaying
 from embedding.worker.learning.ticks import Tick, check_loss, keys_of
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import Rows, UsageReader
@@ -160,7 +159,7 @@ class Training:
     def pulled(self, tick: Tick) -> PulledRows:
         """The rows of a tick, pulled now where they were not before it."""
         if tick.rows is None:
-            tick.rows = self.link.pull(tick.planned, tick.scores)
+            tick.rows = self.link.pull(tick.planned.rows(), tick.scores, self.link.turn.clock)
         tick.clock = tick.rows.clock
         return tick.rows
 

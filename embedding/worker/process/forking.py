@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,8 @@ from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.context import ForkServerContext, SpawnContext
 
 import psutil
+
+from embedding.kernel.processes import import_paths
 
 Processes = ForkServerContext | SpawnContext
 
@@ -62,12 +63,8 @@ def processes(targets: Sequence[str]) -> Processes:
 
 @contextmanager
 def _importing_as_here() -> Iterator[None]:
-    """Have a Python that is started look for modules where this one does, in the same order.
-
-    By itself it would look in the working folder first, whatever lies there.
-    """
-    places = os.pathsep.join(os.path.abspath(place) for place in sys.path)  # noqa: PTH100 - "" too
-    wanted = {"PYTHONSAFEPATH": "1", "PYTHONPATH": places}
+    """Have a Python that is started look for modules where this one does."""
+    wanted = import_paths()
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

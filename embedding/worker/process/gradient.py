@@ -23,7 +23,7 @@ from embedding.kernel.errors import (
     UnavailableError,
 )
 from embedding.kernel.logs import begin_logging
-from embedding.kernel.memory import give_back
+from embedding.kernel.processes import end_with_parent, give_back, peak_memory
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
@@ -32,7 +32,6 @@ from embedding.stream.queue import BlockQueue
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.ticks import Close, Tick
-from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.process.acknowledging import Acknowledgements, secure
 from embedding.worker.process.making import (
     connect,

@@ -23,8 +23,8 @@ from embedding.worker.corpus.corpus import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
-from embedding.worker.learning.replaying import NODE_ROUNDS
+from embedding.worker.learning.link import LearnerSetup
+from embedding.worker.learning.rehearsal import NODE_ROUNDS
 from embedding.worker.learning.training import TRAININGS, MakeTraining, Training, in_place
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts

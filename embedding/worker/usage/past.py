@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import UNITS
-from embedding.kernel.positions import positions, ranges
+from embedding.kernel.positions import ranges
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed, name_marks
-
-_LATE = -2
-"""Of the first word without a row; the others' follow downwards."""
-_MOST_LATE = 250_000
-"""Words without a row that are kept by name; when there are more, the latest half as many stay."""
+from embedding.worker.words.latewords import LateWords
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,7 @@ class PastTexts:
         self._calendar = calendar
         self._held: dict[int, deque[PastDocuments]] = {}
         self._seen: Counter[tuple[int, str, str]] = Counter()
-        self._late: dict[str, int] = {}
-        self._next = 0
+        self._late = LateWords()
 
     @classmethod
     def of(cls, config: NodeConfig, calendar: Calendar) -> PastTexts | None:
@@ -93,7 +87,7 @@ class PastTexts:
             voices = block.voices if len(block.voices) else np.full_like(numbers, -1)
             whole = PastDocuments(
                 block.source,
-                self._rows(block, table)[block.codes] if len(table) else block.codes,
+                self._late.coded(block.words, table).astype(np.int32)[block.codes],
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
                 np.where(voices < 0, numbers, voices) % UNITS,
@@ -127,13 +121,9 @@ class PastTexts:
 
         rows  int64 [n] of words, -1 for one without a row
         """
-        found = rows(list(self._late)).astype(np.int32)
-        known = found >= 0
-        if known.any():
-            codes = np.fromiter(self._late.values(), np.int64, len(found))
-            for window, parts in self._held.items():
-                self._held[window] = deque(_with_rows(p, codes[known], found[known]) for p in parts)
-            self._late = dict(compress(self._late.items(), ~known))
+        self._late.find(rows)
+        for window, parts in self._held.items():
+            self._held[window] = deque(replace(p, ids=self._late.resolved(p.ids)) for p in parts)
 
     def of_window(self, window: int) -> list[PastDocuments]:
         """What is remembered of a window (Unix seconds of its start), as it was read."""
@@ -143,17 +133,6 @@ class PastTexts:
         return sorted((start for start in self._held if start < window), reverse=True)[
             : self.windows
         ]
-
-    def _rows(self, block: TokenBlock, table: IntArray) -> CodeArray:
-        """int32 [W]: rows of a block's words; of one without a row _LATE less its code."""
-        found = table.astype(np.int32)
-        for at in np.flatnonzero(table < 0).tolist():
-            code = self._late.setdefault(block.words[at], self._next)
-            self._next += code == self._next
-            found[at] = _LATE - code
-        if len(self._late) > _MOST_LATE:
-            self._late = dict(list(self._late.items())[-_MOST_LATE // 2 :])
-        return found
 
     def _shorten(self) -> None:
         while self.tokens > self.most or len(self._held) > self.windows + 1:
@@ -175,15 +154,6 @@ def _numbers(block: TokenBlock) -> IntArray:
     seconds = block.published.astype(np.int64).astype(np.uint64)
     numbers: IntArray = (mixed(np.diff(ends) ^ mixed(seconds)) >> np.uint64(1)).astype(np.int64)
     return numbers
-
-
-def _with_rows(part: PastDocuments, codes: IntArray, rows: CodeArray) -> PastDocuments:
-    """Late words by their rows int32 [n]. codes: int64 [n], increasing; others stay."""
-    late = np.flatnonzero(part.ids <= _LATE)
-    at = positions(codes, _LATE - part.ids[late].astype(np.int64))
-    ids = part.ids.copy()
-    ids[late[at >= 0]] = rows[at[at >= 0]]
-    return replace(part, ids=ids)
 
 
 def of_busiest(voices: IntArray, numbers: IntArray, share: float) -> npt.NDArray[np.bool_]:

@@ -28,9 +28,9 @@ from embedding.exchange.relay import RELAYS
 from embedding.exchange.token import TokenRequired, read_token
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode, whole
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
+from embedding.kernel.processes import end_process, end_with_parent
 from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
-from embedding.worker.lifetime import end_process, end_with_parent
 from embedding.worker.process.forking import adopt, current_environment, processes
 from yeoron_lab.aggregating.relay import AggregatorLine
 from yeoron_lab.requests import check_aggregators

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.processes import peak_memory
 from embedding.kernel.records import (
     Calendar,
     FloatArray,
@@ -36,7 +37,6 @@ from embedding.training.request import Progress, TrainProgress, TrainRequest, Tr
 from embedding.training.vocabulary import CountedWords, CountingThread
 from embedding.worker.corpus.reading import blocks, text_process
 from embedding.worker.learning.ticks import hash_seed
-from embedding.worker.lifetime import peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_lab.counts.sppmi import CountModel
 from yeoron_lab.requests import check_baseline

@@ -22,7 +22,7 @@ from embedding.models.config import ModelConfig
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.learning.planning import BlockPlan
-from embedding.worker.learning.replaying import NODE_ROUNDS, Replaying
+from embedding.worker.learning.rehearsal import NODE_ROUNDS, Replaying
 from embedding.worker.learning.ticks import hash_seed
 from yeoron_lab.lbfgs.batch import Offer, PortionInput, Ready, Result, Task, Work
 from yeoron_lab.lbfgs.objective import Objective

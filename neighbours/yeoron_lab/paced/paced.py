@@ -26,7 +26,7 @@ from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.kernel.registry import NoTraits
 from embedding.server.rows.slotmap import SlotMap
 from embedding.worker.learning.combining import Steps, share
-from embedding.worker.learning.nodeclock import NodeClock
+from embedding.worker.learning.link import NodeClock
 from embedding.worker.learning.ticks import Tick, keys_of
 from embedding.worker.learning.training import TRAININGS, Rowed, Training
 
@@ -286,7 +286,7 @@ class PacedTraining(Training):
 
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""
-        rows = self.link.ask(ids, scores, self._turn.clock)
+        rows = self.link.pull(ids, scores, self._turn.clock)
         self._sent_as = rows.rows[Table.IN].dtype
         for table, values in rows.rows.items():
             self._of(table).put(ids[table], widen(values))
@@ -333,7 +333,7 @@ class PacedTraining(Training):
         tied = {t: np.zeros(len(a), bool) if alone else a <= 0.5 for t, a in alphas.items()}
         ids = {table: moved[table].ids[tied[table]] for table in tied}
         if any(map(len, ids.values())):
-            for table, centre in self.link.ask(ids, (), self._turn.clock).rows.items():
+            for table, centre in self.link.pull(ids, (), self._turn.clock).rows.items():
                 rows, which = moved[table].rows[tied[table]], tied[table]
                 pull = alphas[table][which][:, None] * (rows - widen(centre))
                 deltas[table][which] = pull

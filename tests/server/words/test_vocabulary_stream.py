@@ -24,7 +24,7 @@ from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.words import lexicon
 
 DIM, WORDS, CANDIDATES = 8, 300, 600

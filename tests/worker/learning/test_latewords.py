@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
-from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import CodedText
-from embedding.worker.learning.rehearsal import Rehearsal
+from embedding.worker.learning.rehearsal import Mixing, Rehearsal
 from embedding.worker.words.latewords import NO_ROW, LateWords
 
 WORDS = "abcdefghij"

@@ -23,7 +23,7 @@ from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)

@@ -14,8 +14,8 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.mixing import Mixing
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
+from embedding.worker.learning.rehearsal import Mixing
 from embedding.worker.spec import NodeSpec
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
@@ -91,7 +91,7 @@ def test_what_a_memory_let_go_is_forgotten() -> None:
     mixing = Mixing({"board": 2.0})
     for at in range(1000):
         keys = np.arange(at * 4, at * 4 + 4)
-        mixing.remember("board" if at % 2 else "news", keys, held=min(12, at * 4 + 4))
+        mixing.remember("board" if at % 2 else "news", keys, size=min(12, at * 4 + 4))
     assert len(mixing._firsts) <= 5
     assert mixing.past(np.arange(3988, 4000)).tolist() == [2.0] * 4 + [1.0] * 4 + [2.0] * 4
 

@@ -44,7 +44,7 @@ if __name__ == "__main__":
 ENDING = """
 import sys, time
 from embedding.worker.process.forking import processes
-from embedding.worker.lifetime import end_with_parent
+from embedding.kernel.processes import end_with_parent
 
 def linger(end):
     end_with_parent()

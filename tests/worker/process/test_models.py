@@ -27,8 +27,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerLink, LearnerSetup
 from embedding.worker.learning.training import MakeTraining, Training
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.hogwild.training import MappedTables, in_place

@@ -23,8 +23,7 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerLink, LearnerSetup
 from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline, When
 

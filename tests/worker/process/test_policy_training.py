@@ -23,7 +23,7 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.ticks import Tick
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.lbfgs.batchwork import BatchWork

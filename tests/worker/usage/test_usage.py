@@ -141,7 +141,7 @@ def test_words_that_are_remembered_seldom_are_not_sent(monkeypatch):
     assert {int(at) for part in parts for at in part.ids} == {IDS["c"], IDS["d"]}
 
 
-def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_start(monkeypatch):
+def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_start():
     """Also where a window was closed meanwhile, and where one of them never gets a row."""
     texts = {8: ["abc", "cab", "xab"], 9: ["bca", "axb", "cyx"]}
     whole, late = reader(), reader()
@@ -162,12 +162,7 @@ def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_star
                 assert np.array_equal(sums, own), (word, time)
 
     same("y")
-    # Names of words that wait are bounded; those that have got their row do not wait.
-    monkeypatch.setattr("embedding.worker.usage.past._MOST_LATE", 2)
-    for usage in (whole, late):
-        keep(usage, block(["zwvu"], 9), without="zwvu")
-        assert len(usage.past._late) == 1
-    same("yzwvu")
+    assert len(late.past._late) == 1, "y waits; those that have got their row do not"
 
 
 def test_one_author_is_in_one_unit():

@@ -14,7 +14,7 @@ from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.planning import CodedText
 from embedding.worker.learning.wordtables import WordTables, _repeat
 from embedding.worker.words.lexicon import NodeLexicon

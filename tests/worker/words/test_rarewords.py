@@ -24,7 +24,7 @@ from embedding.server.words.inferred import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.nodeclock import LearnerSetup
+from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.words.rarewords import RareWords, RowCounts
 from yeoron_lab.hogwild.training import MappedTables, in_place

@@ -1,8 +1,9 @@
-"""How the processes of a node end with their parent, and what they took."""
+"""Processes that others start: where they find modules, how they end, what they took."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import os
 import resource
@@ -10,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Collection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -17,6 +19,13 @@ import psutil
 
 _KILLED_S = 5.0
 """How long a killed process may take to be gone."""
+
+
+def import_paths() -> dict[str, str]:
+    """Variables by which a Python that is started finds modules where this one does, in the same
+    order. By itself it would look in the working folder first, whatever lies there."""
+    folders = map(os.path.abspath, sys.path)  # "" is one, too
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(folders)}
 
 
 def end_with_parent() -> None:
@@ -46,6 +55,28 @@ def end_process(process: BaseProcess, within_s: float) -> None:
     process.close()
 
 
+def end_all(processes: Collection[psutil.Process], within_s: float, *, tell: bool = True) -> int:
+    """Kill those of some processes that are not gone in time; how many these are.
+
+    tell  tell them to end before
+    """
+    for process in processes if tell else ():
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    _, alive = psutil.wait_procs(processes, timeout=within_s)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=_KILLED_S)
+    return len(alive)
+
+
+def give_back() -> None:
+    """Have glibc give back what it keeps for later; nothing where there is another library."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
 def peak_memory(pid: int | None = None) -> int:
     """Most resident memory that this process, or on Linux process `pid`, has had, in bytes.
 
@@ -72,20 +103,27 @@ def processor_seconds() -> float:
     return total
 
 
-def memory_mb(pid: int | None = None) -> dict[str, float]:
-    """Memory that a process (this one) and its descendants hold, by what they run, in MB.
+def memory_of(process: psutil.Process) -> int:
+    """Proportional set size in bytes: pages that several processes share are shared out among them.
 
-    Proportional set size: pages that several processes share are shared out among them. Where the
-    system tells no such figure, the resident size.
+    Where the system tells no such figure, the resident size; 0 of a process that is gone.
     """
+    with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.AccessDenied):
+            memory = process.memory_full_info()
+            return int(getattr(memory, "pss", 0) or memory.rss)
+        return int(process.memory_info().rss)
+    return 0
+
+
+def memory_mb(pid: int | None = None) -> dict[str, float]:
+    """Memory that a process (this one) and its descendants have, by what they run, in MB."""
     sizes: dict[str, float] = {}
     top = psutil.Process(pid)
     for process in (top, *top.children(recursive=True)):
         with contextlib.suppress(psutil.Error):
-            memory = process.memory_full_info()
             name = "own" if process == top else _program(process)
-            size = getattr(memory, "pss", 0) or memory.rss
-            sizes[name] = round(sizes.get(name, 0.0) + size / 1e6, 1)
+            sizes[name] = round(sizes.get(name, 0.0) + memory_of(process) / 1e6, 1)
     return sizes
 
 
