@@ -119,12 +119,12 @@ class Calendar:
             ahead = _ahead(self.zone)
             return (seconds + ahead) // _HOUR * _HOUR - ahead
         years = seconds.astype("datetime64[s]").astype("datetime64[Y]").astype(np.int64) + 1970
-        found = np.empty(len(seconds), dtype=np.int64)
+        starts = np.empty(len(seconds), dtype=np.int64)
         for year in np.unique(years).tolist():
             edges = _edges(self.unit, self.zone, min(max(year, _YEARS[0]), _YEARS[1]))
             own = years == year
-            found[own] = edges[np.searchsorted(edges[1:], seconds[own], side="right")]
-        return found
+            starts[own] = edges[np.searchsorted(edges[1:], seconds[own], side="right")]
+        return starts
 
     def iso(self, when: float | None) -> str | None:
         """A moment in ISO 8601 by the zone's clock; None of none."""
@@ -167,11 +167,11 @@ def day_of(number: int) -> date:
 def _edges(unit: WindowUnit, zone: tzinfo, year: int) -> npt.NDArray[np.int64]:
     """Starts of the windows that hold moments of a year (UTC), increasing, in Unix seconds."""
     day = unit.first(date(year, 1, 1) - timedelta(days=2))
-    found = []
+    starts = []
     while day <= date(year + 1, 1, 2):
-        found.append(int(_begin(day, zone).timestamp()))
+        starts.append(int(_begin(day, zone).timestamp()))
         day = unit.next(day)
-    return np.unique(found)  # a day that a zone left out begins with the one after it
+    return np.unique(starts)  # a day that a zone left out begins with the one after it
 
 
 def _begin(day: date, zone: tzinfo) -> datetime:

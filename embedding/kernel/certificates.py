@@ -57,8 +57,8 @@ def ensure_certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """The certificate of this machine in `folder`: made once, and replaced in its last year."""
     cert, key = _paths(folder, name)
     if cert.is_file() and key.is_file():
-        found = x509.load_pem_x509_certificate(cert.read_bytes())
-        if found.not_valid_after_utc > datetime.now(UTC) + _RENEWED:
+        certificate = x509.load_pem_x509_certificate(cert.read_bytes())
+        if certificate.not_valid_after_utc > datetime.now(UTC) + _RENEWED:
             return cert, key
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return make_certificate(folder, name)
@@ -98,10 +98,10 @@ def ensure_issued(
     cert, key = _paths(folder, name)
     shown = x509.SubjectAlternativeName([_general(each) for each in names])
     if cert.is_file() and key.is_file():
-        found = x509.load_pem_x509_certificate(cert.read_bytes())
-        held = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        late = found.not_valid_after_utc <= datetime.now(UTC) + _RENEWED
-        if held == shown and not late and _signed(found, authority[0]):
+        certificate = x509.load_pem_x509_certificate(cert.read_bytes())
+        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        late = certificate.not_valid_after_utc <= datetime.now(UTC) + _RENEWED
+        if alternative.value == shown and not late and _signed(certificate, authority[0]):
             return cert, key
     made = ec.generate_private_key(ec.SECP256R1())
     _write(key, _unlocked(made))
@@ -148,9 +148,11 @@ def _certificate(
     return builder.sign(signer, hashes.SHA256()).public_bytes(_PEM)
 
 
-def _signed(found: x509.Certificate, authority: Path) -> bool:
+def _signed(certificate: x509.Certificate, authority: Path) -> bool:
     try:
-        found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+        certificate.verify_directly_issued_by(
+            x509.load_pem_x509_certificate(authority.read_bytes())
+        )
     except (ValueError, TypeError, InvalidSignature):
         return False
     return True

@@ -87,7 +87,7 @@ class Config(BaseModel):
 def without_removed(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that the version before stored, without those that are gone since."""
     removed = {*model.REMOVED, *model.constants()} if issubclass(model, Config) else set()
-    found: dict[str, Any] = {}
+    left: dict[str, Any] = {}
     for name, value in data.items():
         if name in removed:
             continue
@@ -95,8 +95,8 @@ def without_removed(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str
         section = field.annotation if field is not None else None
         if isinstance(value, Mapping) and isinstance(section, type):
             value = without_removed(section, value) if issubclass(section, BaseModel) else value
-        found[name] = value
-    return found
+        left[name] = value
+    return left
 
 
 C = TypeVar("C", bound=BaseModel)

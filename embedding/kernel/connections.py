@@ -30,8 +30,8 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         self._arm()
         if len(self.connections) > MOST_CONNECTIONS:
-            known = (one for one in self.connections if isinstance(one, BoundedProtocol))
-            min(known, key=lambda one: one.ends).transport.abort()
+            known = (other for other in self.connections if isinstance(other, BoundedProtocol))
+            min(known, key=lambda other: other.ends).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()

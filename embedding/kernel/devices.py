@@ -69,7 +69,6 @@ def lend(tensor: DeviceArray) -> str:
 
 def to_host(values: DeviceArray) -> npt.NDArray[Any]:
     """The values as a numpy array; one that is on the CPU is not copied."""
-    found: npt.NDArray[Any] = (
-        values if isinstance(values, np.ndarray) else values.detach().cpu().numpy()
-    )
-    return found
+    if not isinstance(values, np.ndarray):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 
 
-def unreadable(found: object, readable: Collection[int]) -> str:
+def unreadable(version: object, readable: Collection[int]) -> str:
     """Why a stored format cannot be read here, as a part of a sentence; "": it can be.
 
-    found  what the store says; readable  the versions that this code opens
+    version  what the store says; readable  the versions that this code opens
     """
-    if isinstance(found, int) and found in readable:
+    if isinstance(version, int) and version in readable:
         return ""
-    known = " and ".join(str(one) for one in sorted(readable))
-    if isinstance(found, int) and found > max(readable):
+    known = " and ".join(str(number) for number in sorted(readable))
+    if isinstance(version, int) and version > max(readable):
         return (
-            f"format {found} is of a newer version of Yeoron; this version reads {known}: use that "
-            "version, or a backup from before it"
+            f"format {version} is of a newer version of Yeoron; this version reads {known}: use "
+            "that version, or a backup from before it"
         )
-    return f"format {found!r} is not known; this version reads {known}"
+    return f"format {version!r} is not known; this version reads {known}"

@@ -85,7 +85,7 @@ def _plain(value: object) -> object:
 
 
 def _error(error: BaseException) -> dict[str, object]:
-    found: dict[str, object] = {
+    fields: dict[str, object] = {
         "error": type(error).__name__,
         "stack": [
             f"{frame.filename}:{frame.lineno} {frame.name}"
@@ -93,8 +93,8 @@ def _error(error: BaseException) -> dict[str, object]:
         ],
     }
     if isinstance(error, YeoronError):
-        found["sentence"] = blanked(str(error))
-    return found
+        fields["sentence"] = blanked(str(error))
+    return fields
 
 
 def _line(
@@ -143,8 +143,8 @@ def as_json(lines: Iterable[str], process: str) -> Iterator[str]:
         line = raw.rstrip("\n")
         if frames is not None:
             if line.startswith((" ", "\t")) or not line:
-                found = _FRAME.match(line)
-                frames += [f"{found[1]}:{found[2]} {found[3] or ''}".strip()] if found else []
+                frame = _FRAME.match(line)
+                frames += [f"{frame[1]}:{frame[2]} {frame[3] or ''}".strip()] if frame else []
                 continue
             error = line.partition(":")[0].rpartition(".")[2]
             fields = {"error": error, "stack": frames}
@@ -157,18 +157,18 @@ def as_json(lines: Iterable[str], process: str) -> Iterator[str]:
 
 
 def _foreign(line: str, process: str) -> str:
-    found: Any = None
+    record: Any = None
     if line.startswith("{"):
         try:
-            found = json.loads(line)
+            record = json.loads(line)
         except ValueError:
-            found = None
-    if isinstance(found, dict) and tuple(found) == KEYS:
+            record = None
+    if isinstance(record, dict) and tuple(record) == KEYS:
         return line
-    if isinstance(found, dict):
-        message = found.get("event") or found.get("message") or ""
-        level = str(found.get("level") or "info").lower()
-        fields = {"logger": str(found.get("logger") or "")}
+    if isinstance(record, dict):
+        message = record.get("event") or record.get("message") or ""
+        level = str(record.get("level") or "info").lower()
+        fields = {"logger": str(record.get("logger") or "")}
         return _line(datetime.now(UTC), level, process, str(message), fields)
     level_named = _LEVEL.search(line[:80])
     level = "info" if level_named is None else level_named[1].lower()

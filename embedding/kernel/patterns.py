@@ -16,9 +16,9 @@ class _Later:
         return re.compile(*self._given)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._compiled, name)
-        setattr(self, name, found)
-        return found
+        method = getattr(self._compiled, name)
+        setattr(self, name, method)
+        return method
 
 
 def later(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -25,8 +25,7 @@ def positions(ids: IntArray, wanted: IntArray) -> IntArray:
         away = wanted - first
         return places[np.where((away >= 0) & (away < len(places)), away, -1)]
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    found: IntArray = np.where(ids[at] == wanted, at, -1)
-    return found
+    return np.where(ids[at] == wanted, at, -1)
 
 
 def ranges(starts: IntArray, lengths: IntArray) -> IntArray:

@@ -24,7 +24,8 @@ _KILLED_S = 5.0
 def import_paths() -> dict[str, str]:
     """Variables by which a Python that is started finds modules where this one does, in the same
     order. By itself it would look in the working folder first, whatever lies there."""
-    folders = map(os.path.abspath, sys.path)  # "" is one, too
+    stated = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    folders = dict.fromkeys(map(os.path.abspath, (*stated, *sys.path)))  # "" is one, too
     return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(folders)}
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -111,11 +112,11 @@ class Registry(Generic[T, S]):
         wanted  what asks for one, and what is missing: "split columns: nothing here learns on …"
         otherwise  what is accepted without one
         """
-        found = self.first()
-        if found is None:
+        thing = self.first()
+        if thing is None:
             accepted = f", and {otherwise} is accepted" if otherwise else ""
             raise ConfigError(f'{wanted}; pip install "yeoron[all]" brings it{accepted}.')
-        return found
+        return thing
 
     def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:
         return tuple(name for name in self.names() if getattr(self.traits(name), trait) == wanted)
@@ -142,19 +143,19 @@ class Registry(Generic[T, S]):
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
         """Entry points of other packages; none may take a name that is taken."""
-        found: dict[str, EntryPoint] = {}
+        entries: dict[str, EntryPoint] = {}
         for entry in sorted(installed().select(group=self.group), key=lambda each: each.name):
             built_in = entry.name in self._modules
             if built_in and _owner(entry) == DISTRIBUTION:
                 continue  # Of an installation of another version of this tree.
-            if built_in or entry.name in found:
-                other = whose(found[entry.name]) if entry.name in found else "Yeoron itself"
+            if built_in or entry.name in entries:
+                other = whose(entries[entry.name]) if entry.name in entries else "Yeoron itself"
                 raise ConfigError(
                     f"{self.kind} {entry.name!r} is registered by {whose(entry)} and by {other}: "
                     "a name stands for one; uninstall the package or rename its entry point."
                 )
-            found[entry.name] = entry
-        return found
+            entries[entry.name] = entry
+        return entries
 
     def _check_free(self, name: str, thing: Any) -> None:
         home = thing.__module__
@@ -198,8 +199,8 @@ class Registry(Generic[T, S]):
 @cache
 def installed() -> EntryPoints:
     """Entry points of every package: each file of them is read once for all registries."""
-    found = entry_points()
-    return EntryPoints(one for group in found.groups for one in found.select(group=group))
+    points = entry_points()
+    return EntryPoints(chain.from_iterable(points.select(group=name) for name in points.groups))
 
 
 def whose(entry: EntryPoint) -> str:

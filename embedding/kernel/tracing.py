@@ -81,11 +81,11 @@ class Traces:
         """
         linked = () if window is None else (digest(_window(window)),)
         for key in self.sampled(keys):
-            found = digest(key)
-            attributes: dict[str, str | int] = {"yeoron.document": f"{found:032x}"}
+            trace = digest(key)
+            attributes: dict[str, str | int] = {"yeoron.document": f"{trace:032x}"}
             if window is not None:
                 attributes["yeoron.window"] = window
-            self._span(name, found, began, ended, attributes, linked)
+            self._span(name, trace, began, ended, attributes, linked)
 
     def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
         """The span of a snapshot."""

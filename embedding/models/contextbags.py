@@ -129,14 +129,13 @@ class ContextBags(Generic[K]):
     def of(self, keys: Sequence[K]) -> ContextBag:
         """Copies of the bags of words; a word without has no contexts and no mentions."""
         at = self._at(keys)
-        found = [(level.within(at), level) for level in self._levels]
-        codes = [owners << 32 | level.codes[i] & _CONTEXT for (i, owners), level in found]
-        weights = [level.weights[i] for (i, _), level in found]
+        levels = [(level.within(at), level) for level in self._levels]
+        codes = [owners << 32 | level.codes[i] & _CONTEXT for (i, owners), level in levels]
+        weights = [level.weights[i] for (i, _), level in levels]
         mentions = self.mentions(keys)
-        if not found:
+        if not levels:
             return _bags(_Pairs(at[:0], np.empty(0, np.float32)), mentions)
-        one = len(found) == 1
-        pairs = _Pairs(codes[0], weights[0]) if one else _together(codes, weights)
+        pairs = _together(codes, weights) if len(levels) > 1 else _Pairs(codes[0], weights[0])
         return _bags(_without(pairs, pairs.weights > 0), mentions)
 
     def copied(self) -> ContextBags[K]:
@@ -181,8 +180,8 @@ class ContextBags(Generic[K]):
         self._mentions[gone] = 0
 
     def _at(self, keys: Sequence[K]) -> IntArray:
-        found = map(self._places.get, keys, repeat(-1))
-        return np.fromiter(found, np.int64, count=len(keys))
+        places = map(self._places.get, keys, repeat(-1))
+        return np.fromiter(places, np.int64, count=len(keys))
 
     def _touch(self, key: K) -> int:
         place = self._places.pop(key, None)

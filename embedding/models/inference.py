@@ -39,8 +39,8 @@ _RIDGE = 0.003
 def directions(contexts: FloatArray) -> FloatArray:
     """Output rows [m, d] at length 1, float32; a row of nought stays so."""
     lengths = np.linalg.norm(contexts, axis=1, keepdims=True)
-    found: FloatArray = (contexts / np.maximum(lengths, np.float32(1e-12))).astype(np.float32)
-    return found
+    units: FloatArray = (contexts / np.maximum(lengths, np.float32(1e-12))).astype(np.float32)
+    return units
 
 
 @dataclass(frozen=True)
@@ -100,18 +100,18 @@ class Frame:
         means = (sums / weights[:, None] - self.origin).astype(np.float64)
         away = means @ self.mapping
         away *= self.length / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-12)
-        found: FloatArray = (MEAN_SHARE * self.centre + away).astype(np.float32)
+        vectors: FloatArray = (MEAN_SHARE * self.centre + away).astype(np.float32)
         if self.twins is None or not other_names:
-            return found
+            return vectors
         shares = self.twins.shares(means, weights)
-        found *= 1.0 - np.asarray(shares.sum(axis=1), dtype=np.float32)[:, None]
-        found += shares @ self.vectors
-        return found
+        vectors *= 1.0 - np.asarray(shares.sum(axis=1), dtype=np.float32)[:, None]
+        vectors += shares @ self.vectors
+        return vectors
 
 
 def _within(drawn: FloatArray, means: Squares, weights: FloatArray) -> Squares:
     """Σ, of single contexts around one word: of all contexts, less that of means [n, d]."""
     away = drawn.astype(np.float64) - drawn.mean(axis=0)
-    found: Squares = away.T @ away / max(len(away), 1)
-    found -= (means * (weights / weights.sum())[:, None]).T @ means
-    return found
+    covariance: Squares = away.T @ away / max(len(away), 1)
+    covariance -= (means * (weights / weights.sum())[:, None]).T @ means
+    return covariance

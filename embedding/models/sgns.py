@@ -78,9 +78,9 @@ def _window(
             x, y = inputs + waiting * n * 4, inputs + row * n * 4
             added, likelihood = learn_both(x, y, spare, base, rows, rates, n)
         else:
-            added, one = _alone(waiting, spare, inputs, base, rows, n, plan, squares)
-            more, other = _alone(row, spare, inputs, base, rows, n, plan, squares)
-            added, likelihood = added + more, one * other
+            added, likelihood = _alone(waiting, spare, inputs, base, rows, n, plan, squares)
+            more, second = _alone(row, spare, inputs, base, rows, n, plan, squares)
+            added, likelihood = added + more, likelihood * second
         waiting = np.int64(-1)
         loss += added
         product *= likelihood

@@ -88,17 +88,17 @@ def emit_errors(
     so that the loss shows it.
     """
     lanes = f.type.count
-    zero, one = constant([0.0] * lanes), constant([1.0] * lanes)
+    zeros, ones = constant([0.0] * lanes), constant([1.0] * lanes)
     z = builder.fmul(sign, f)
     for limit, comparison in ((CLIP, ">"), (-CLIP, "<")):
         edge = constant([limit] * lanes)
         z = builder.select(builder.fcmp_ordered(comparison, z, edge), edge, z)
-    e = _exp(builder, builder.fsub(zero, z))
-    p = builder.fdiv(one, builder.fadd(one, e))
+    e = _exp(builder, builder.fsub(zeros, z))
+    p = builder.fdiv(ones, builder.fadd(ones, e))
     error = builder.fmul(builder.fmul(e, p), builder.fmul(sign, rates))
-    error = builder.select(builder.fcmp_ordered("ord", z, z), error, zero)
-    active = builder.fcmp_ordered("!=", rates, zero)
-    return error, builder.select(active, p, one)
+    error = builder.select(builder.fcmp_ordered("ord", z, z), error, zeros)
+    active = builder.fcmp_ordered("!=", rates, zeros)
+    return error, builder.select(active, p, ones)
 
 
 def emit_product(builder: ir.IRBuilder, p: ir.Value) -> ir.Value:

@@ -42,8 +42,8 @@ def _splat(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
     if width == 1:
         return value
     kind = _vector(width)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _I32(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, width), None))
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _I32(0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, width), None))
 
 
 def _pointer(builder: ir.IRBuilder, row: ir.Value, at: ir.Value, width: int) -> ir.Value:

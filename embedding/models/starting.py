@@ -27,8 +27,8 @@ def first_vectors(ids: IntArray, dim: int, seed: int, columns: slice = slice(Non
             z = np.multiply(z, u64(factor))
         z = np.bitwise_xor(z, np.right_shift(z, u64(31)))
     uniform = np.right_shift(z, u64(40)).astype(np.float32) / np.float32(2**24)
-    found: FloatArray = (uniform - np.float32(0.5)) / np.float32(dim)
-    return found
+    rows: FloatArray = (uniform - np.float32(0.5)) / np.float32(dim)
+    return rows
 
 
 class UniformDraws:
@@ -47,5 +47,5 @@ class UniformDraws:
         unit = (bits & np.uint32(2**24 - 1)) * 2.0**-24
         # In float64, where the product is exact: torch rounds once, too.
         low = np.float32(-half)
-        found: FloatArray = (unit * np.float64(-2 * low) + np.float64(low)).astype(np.float32)
-        return found
+        numbers: FloatArray = (unit * np.float64(-2 * low) + np.float64(low)).astype(np.float32)
+        return numbers

@@ -67,8 +67,8 @@ def gram_buckets(word: str, buckets: int) -> CodeArray:
     """int32, distinct, increasing and below `buckets`; empty for a word without n-grams."""
     grams = (gram.encode("utf-8", "surrogatepass") for gram in ngrams(word))
     digests = (blake2b(gram, digest_size=8).digest() for gram in grams)
-    found = {int.from_bytes(digest, "little") % buckets for digest in digests}
-    return np.asarray(sorted(found), dtype=np.int32)
+    distinct = {int.from_bytes(digest, "little") % buckets for digest in digests}
+    return np.asarray(sorted(distinct), dtype=np.int32)
 
 
 _GramNames = Callable[[IntArray], Sequence[str]]
@@ -103,13 +103,13 @@ class GramIndex:
         names  is asked for the words of ids that are not held
         """
         get = self._held.get
-        found = [get(row) for row in ids.tolist()]
-        missing = [at for at, each in enumerate(found) if each is None]
+        buckets = [get(row) for row in ids.tolist()]
+        missing = [at for at, each in enumerate(buckets) if each is None]
         if missing:
             rows = ids[missing]
             for at, row, word in zip(missing, rows.tolist(), names(rows), strict=True):
-                found[at] = self._held[row] = gram_buckets(word, self.buckets)
-        known = [each for each in found if each is not None]
+                buckets[at] = self._held[row] = gram_buckets(word, self.buckets)
+        known = [each for each in buckets if each is not None]
         offsets = np.zeros(len(ids) + 1, dtype=np.int32)
         np.cumsum([len(each) for each in known], out=offsets[1:])
         flat = np.concatenate(known) if known else np.empty(0, dtype=np.int32)

@@ -96,17 +96,19 @@ class Tracking(NamedTuple):
         )
 
 
-def result(loss: float, units: int, words: int, track: Track, found: Tracking | None) -> BlockLoss:
+def result(
+    loss: float, units: int, words: int, track: Track, tracking: Tracking | None
+) -> BlockLoss:
     """The loss of a block with the figures of its sentences that were asked for."""
-    if found is None or track is Track.NONE:
+    if tracking is None or track is Track.NONE:
         return BlockLoss(float(loss), int(units), words)
     return BlockLoss(
         float(loss),
         int(units),
         words,
-        sentence_loss=(found.losses / np.maximum(found.units, 1)).astype(np.float32),
-        sentence_pairs=found.units,
-        sentence_gradient=found.gradients if track is Track.GRADIENT else None,
+        sentence_loss=(tracking.losses / np.maximum(tracking.units, 1)).astype(np.float32),
+        sentence_pairs=tracking.units,
+        sentence_gradient=tracking.gradients if track is Track.GRADIENT else None,
     )
 
 

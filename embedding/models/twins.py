@@ -88,16 +88,16 @@ class Twins:
         placed = (means @ self.axes).astype(np.float32)
         noise = _rounded(_NOISE / np.asarray(weights, dtype=np.float64))
         none = np.empty(0, dtype=np.int64)
-        found = [(none, none, np.empty(0, dtype=np.float32))]
-        for one in np.unique(noise).tolist():
-            if one > _NOISE / _FEW:
+        parts = [(none, none, np.empty(0, dtype=np.float32))]
+        for level in np.unique(noise).tolist():
+            if level > _NOISE / _FEW:
                 break
-            rows, density = np.flatnonzero(noise == one), self._densities(one)
+            rows, density = np.flatnonzero(noise == level), self._densities(level)
             for at in range(0, len(rows), _BLOCK):
                 part = rows[at : at + _BLOCK]
-                word, known, chance = self._posterior(placed[part], density, one)
-                found.append((part[word], known, chance))
-        word, known, chance = (np.concatenate(each) for each in zip(*found, strict=True))
+                word, known, chance = self._posterior(placed[part], density, level)
+                parts.append((part[word], known, chance))
+        word, known, chance = (np.concatenate(each) for each in zip(*parts, strict=True))
         shape = (len(placed), len(self.places))
         shares: csr_array = csr_array((chance, (word, known)), shape=shape)
         return shares
@@ -135,7 +135,7 @@ class Twins:
 
     def _own(self, placed: FloatArray, noise: float) -> _Floats:
         """log (1 - π) Σ_k N(x; x_k, τ² S + noise + noise_k) [n], up to the constant of `same`."""
-        found = np.full(len(placed), -np.inf)
+        logs = np.full(len(placed), -np.inf)
         for other in np.unique(self.noise).tolist():
             spread = _NEAR**2 * self.between + noise + other
             scale = (1.0 / np.sqrt(spread)).astype(np.float32)
@@ -145,12 +145,11 @@ class Twins:
             most = near.max(axis=1, initial=-np.inf)
             near -= most[:, None]
             log = most + np.log(np.exp(near).sum(axis=1)) - 0.5 * (asked**2).sum(axis=1)
-            found = np.logaddexp(found, log - 0.5 * np.log(spread).sum())
-        found += np.log1p(-PRIOR)
-        return found
+            logs = np.logaddexp(logs, log - 0.5 * np.log(spread).sum())
+        logs += np.log1p(-PRIOR)
+        return logs
 
 
 def _rounded(noise: _Floats) -> _Floats:
     """To half octaves: a few kinds of words instead of one for each."""
-    found: _Floats = np.exp2(np.round(2.0 * np.log2(noise)) / 2.0)
-    return found
+    return np.exp2(np.round(2.0 * np.log2(noise)) / 2.0)

@@ -61,8 +61,8 @@ class Authors:
 
 def name_marks(names: Sequence[str]) -> Marks:
     """uint64 [n], the same in every process."""
-    found = (crc32(name.encode(errors="replace")) for name in names)
-    return mixed(np.fromiter(found, np.uint64, len(names)))
+    sums = (crc32(name.encode(errors="replace")) for name in names)
+    return mixed(np.fromiter(sums, np.uint64, len(names)))
 
 
 def mixed(values: Marks) -> Marks:

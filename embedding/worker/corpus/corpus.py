@@ -41,8 +41,7 @@ def line_units(keys: Sequence[str], lines: int) -> IntArray:
     """int64 [n], not negative: alike for keys of `lines` lines in a row, the same in each run."""
     numbers = (int(key.rpartition("#")[2]) - 1 for key in keys)
     marks = name_marks([str(number // lines) for number in numbers]) >> np.uint64(1)
-    found: IntArray = marks.astype(np.int64)
-    return found
+    return marks.astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -144,11 +144,11 @@ def dated_stretches(
     for place, stretch in enumerate(stretches(share, fault)):
         if stretch.end < since:
             continue
-        found = _by_arrow(stretch, since, zone)
-        if found is None:
-            found = _one_by_one(stretch, since, zone, fault)
-        if len(found):
-            yield place, found
+        dated = _by_arrow(stretch, since, zone)
+        if dated is None:
+            dated = _one_by_one(stretch, since, zone, fault)
+        if len(dated):
+            yield place, dated
 
 
 def remembered_from(
@@ -163,13 +163,13 @@ def remembered_from(
         for window, part in lines.by_window(calendar):
             parts.append((window, int(part.numbers[0]), int(part.lengths.sum())))
     latest = sorted({window for window, _, _ in parts})[-windows:]
-    found, read = until, 0
+    line, read = until, 0
     for window, first, size in reversed(parts):
         if read >= characters:
             break
         if window in latest:
-            found, read = first, read + size
-    return found
+            line, read = first, read + size
+    return line
 
 
 def passing(
@@ -232,7 +232,7 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
     if title.null_count < len(title):
         texts = pc.binary_join_element_wise(_filled(title), body, "\n", null_handling="skip")
     sizes = np.fromiter(map(len, lines), np.int64, count=len(lines)) + 1
-    found = DatedLines(
+    dated = DatedLines(
         stretch.first + places,
         texts,
         pc.utf8_length(texts).to_numpy().astype(np.int64),
@@ -241,28 +241,28 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
         sources,
         column["author"],
     )
-    return found[int(np.searchsorted(found.numbers, since)) :]
+    return dated[int(np.searchsorted(dated.numbers, since)) :]
 
 
 def _one_by_one(stretch: CorpusStretch, since: int, zone: tzinfo, fault: Fault) -> DatedLines:
-    found, at = [], 0
+    dated, at = [], 0
     for number, text in enumerate(stretch.text.split("\n"), stretch.first):
         at += len(text) + 1
         if number < since or not text.strip():
             continue
         try:
-            found.append(dated_line(number, text, stretch.share(at), zone))
+            dated.append(dated_line(number, text, stretch.share(at), zone))
         except InputError as error:
             fault(number, str(error))
     return DatedLines(
-        np.fromiter((line.number for line in found), np.int64),
+        np.fromiter((line.number for line in dated), np.int64),
         # Half a surrogate pair is no character; `normalise` would leave it out as well.
-        pa.array([line.text.encode(errors="ignore").decode() for line in found], pa.string()),
-        np.fromiter((len(line.text) for line in found), np.int64),
-        np.fromiter((line.when for line in found), np.float64),
-        np.fromiter((line.done for line in found), np.float64),
-        pa.array([line.source for line in found], pa.string()),
-        pa.array([line.author.encode(errors="ignore").decode() for line in found], pa.string()),
+        pa.array([line.text.encode(errors="ignore").decode() for line in dated], pa.string()),
+        np.fromiter((len(line.text) for line in dated), np.int64),
+        np.fromiter((line.when for line in dated), np.float64),
+        np.fromiter((line.done for line in dated), np.float64),
+        pa.array([line.source for line in dated], pa.string()),
+        pa.array([line.author.encode(errors="ignore").decode() for line in dated], pa.string()),
     )
 
 

@@ -274,11 +274,11 @@ class _Cutter:
 
     def _by_source(self, lines: DatedLines) -> list[TokenBlock]:
         """A tick: a block for each source, in the order in which they come."""
-        found = [self._documents(source, part) for source, part in self._sourced(lines)]
+        tick = [self._documents(source, part) for source, part in self._sourced(lines)]
         self.line = int(lines.numbers[-1]) + 1
-        tokens = sum(block.n_tokens for block in found)
+        tokens = sum(block.n_tokens for block in tick)
         self._learn_size(int(lines.lengths.sum()), tokens)
-        return [replace(block, progress=float(lines.done[-1])) for block in found]
+        return [replace(block, progress=float(lines.done[-1])) for block in tick]
 
     def _sourced(self, lines: DatedLines) -> list[tuple[str, DatedLines]]:
         if not self.share.sources or not lines.name_sources:

@@ -103,8 +103,8 @@ class InFlightDocuments:
 
     def tokens(self) -> dict[str, int]:
         """Tokens by source since the last call."""
-        found, self._tokens = dict(self._tokens), Counter()
-        return found
+        counts, self._tokens = dict(self._tokens), Counter()
+        return counts
 
 
 class BlockSink(Protocol):

@@ -119,7 +119,7 @@ class LeaseKeeper:
                 continue
             done = frozenset[int]().union(*(each for each in known if each is not None))
             await self._ask(self._frontier.recover, [source], done, incarnations[-1].mark)
-            self._rereading.inherited |= {(one.mark, source) for one in incarnations}
+            self._rereading.inherited |= {(dead.mark, source) for dead in incarnations}
             cleared.add(source)
         return frozenset(cleared)
 

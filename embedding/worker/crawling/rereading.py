@@ -60,7 +60,7 @@ class Rereading:
                 await self._ask(self._frontier.read_again, source, mark, float(since))
                 self._begun.add((mark, source))
         gone = await self._ask(self._frontier.gone_again, sources) if self._frontier.again else []
-        self._gone += [list(one) for one in gone]
+        self._gone += [list(text) for text in gone]
         if gone or sources != self._held or (wanted and since is not None):
             self._held = sources
             again = await self._ask(self._frontier.reading_again, sources)

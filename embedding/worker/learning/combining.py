@@ -61,8 +61,8 @@ def share(steps: Steps, nodes: int) -> FloatArray:
     h = np.maximum(steps, 1e-9)
     gone = -np.expm1(-h)
     together = -np.expm1(-h[:, 0] - (nodes - 1) * h[:, 1])
-    found: FloatArray = (together / (gone[:, 0] + (nodes - 1) * gone[:, 1])).astype(np.float32)
-    return found
+    shares: FloatArray = (together / (gone[:, 0] + (nodes - 1) * gone[:, 1])).astype(np.float32)
+    return shares
 
 
 def steps_of(

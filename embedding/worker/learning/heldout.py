@@ -114,10 +114,10 @@ def pairs_of(
         left = np.arange(len(ids) - distance)
         right = left + distance
         both = stays[left] & stays[right] & (owner[left] == owner[right])
-        for one, other in ((left, right), (right, left)):
+        for centre, context in ((left, right), (right, left)):
             taken = both & (random.random(len(both)) < (window + 1 - distance) / window)
-            centres.append(ids[one[taken]])
-            contexts.append(ids[other[taken]])
+            centres.append(ids[centre[taken]])
+            contexts.append(ids[context[taken]])
     if not centres:
         return ids[:0], ids[:0]
     return np.concatenate(centres), np.concatenate(contexts)

@@ -231,7 +231,7 @@ class LearnerLink:
 
 def portions(uses: Sequence[WindowUse], most_bytes: int) -> list[tuple[ContextSums, ...]]:
     """The sums of uses in messages of at most so many bytes; at least one, which may be empty."""
-    size, parts, found = 0, list[ContextSums](), list[tuple[ContextSums, ...]]()
+    size, parts, messages = 0, list[ContextSums](), list[tuple[ContextSums, ...]]()
     for whole in (whole for use in uses for whole in use.sums):
         step = max(1, most_bytes * len(whole.ids) // max(1, whole.nbytes))
         for at in range(0, max(1, len(whole.ids)), step):
@@ -239,11 +239,11 @@ def portions(uses: Sequence[WindowUse], most_bytes: int) -> list[tuple[ContextSu
             ids, sums, documents = whole.ids[own], whole.sums[own], whole.documents[own]
             part = replace(whole, ids=ids, sums=sums, documents=documents)
             if parts and size + part.nbytes > most_bytes:
-                found.append(tuple(parts))
+                messages.append(tuple(parts))
                 size, parts = 0, []
             parts.append(part)
             size += part.nbytes
-    return [*found, tuple(parts)]
+    return [*messages, tuple(parts)]
 
 
 def joined(parts: Sequence[BlockCounts]) -> BlockCounts:

@@ -44,8 +44,7 @@ class CodedText:
     @property
     def ids(self) -> IntArray:
         """int64 [n], row id of each token, -1 for unknown words."""
-        found: IntArray = self.table[self.codes]
-        return found
+        return self.table[self.codes]
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ class BlockPlan:
 
     def rows(self) -> dict[Table, IntArray]:
         """Rows to pull by table, in local order; `sub` only where there are n-grams."""
-        found = {Table.IN: self.words, Table.OUT: self.contexts}
-        return found | {Table.SUB: self.grams} if len(self.grams) else found
+        rows = {Table.IN: self.words, Table.OUT: self.contexts}
+        return rows | {Table.SUB: self.grams} if len(self.grams) else rows
 
 
 @dataclass(frozen=True)
@@ -120,14 +119,14 @@ class Rehearsed:
 
 
 @kernel()
-def _name(places: Any, local: Any, found: Any, start: int) -> int:
+def _name(places: Any, local: Any, named: Any, start: int) -> int:
     """Give each place that has none the next local row; -1 is passed over. Returns the next."""
     rows = start
     for i in range(len(places)):
         place = places[i]
         if place >= 0 and local[place] < 0:
             local[place] = rows
-            found[rows] = place
+            named[rows] = place
             rows += 1
     return rows
 
@@ -160,11 +159,11 @@ def plan(
     tables = [_places(lexicon, part.table) for part in parts]
     noise = _places(lexicon, pool)
     local = np.full(len(lexicon.ids), -1, dtype=np.int32)
-    found = np.empty(len(local), dtype=np.int64)
+    in_order = np.empty(len(local), dtype=np.int64)
     n_words = 0
     for table in tables:
-        n_words = _name(table, local, found, n_words)
-    rows = _name(noise, local, found, n_words)
+        n_words = _name(table, local, in_order, n_words)
+    rows = _name(noise, local, in_order, n_words)
     tokens = np.empty(sum(len(part.codes) for part in parts), dtype=np.int32)
     start = 0
     for part, table in zip(parts, tables, strict=True):
@@ -174,7 +173,7 @@ def plan(
         start += len(part.codes)
     drawn = np.empty(len(noise), dtype=np.int32)
     _look(noise, local, drawn)
-    ids = lexicon.ids[found[:rows]]
+    ids = lexicon.ids[in_order[:rows]]
     words = ids[:n_words]
     block = LocalBlock(
         tokens=tokens,
@@ -192,21 +191,21 @@ def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, Int
     Returns (row of each, int32 [n]; place of each row, int64 [G]).
     """
     local = np.full(size, -1, dtype=np.int32)
-    found = np.empty(min(size, len(places)), dtype=np.int64)
-    rows = _name(places, local, found, 0)
+    in_order = np.empty(min(size, len(places)), dtype=np.int64)
+    rows = _name(places, local, in_order, 0)
     out = np.empty(len(places), dtype=np.int32)
     _look(places, local, out)
     out += np.int32(first)
-    return out, found[:rows]
+    return out, in_order[:rows]
 
 
 def _places(lexicon: NodeLexicon, ids: IntArray) -> IntArray:
     known = ids >= 0
     if known.all():
         return lexicon.places(ids)
-    found = np.full(len(ids), -1, dtype=np.int64)
-    found[known] = lexicon.places(ids[known])
-    return found
+    places = np.full(len(ids), -1, dtype=np.int64)
+    places[known] = lexicon.places(ids[known])
+    return places
 
 
 def offsets(parts: Sequence[CodedText]) -> CodeArray:

@@ -41,7 +41,7 @@ class PairSampler:
         """Pairs of each block, of one source each, where it holds any."""
         rng = np.random.default_rng(seed)
         documents = sum(block.n_documents for block in blocks)
-        found = [
+        drawn = [
             self.sample(
                 block.source,
                 part.ids,
@@ -54,7 +54,7 @@ class PairSampler:
             )
             for block, part in zip(blocks, coded, strict=True)
         ]
-        return [pairs for pairs in found if pairs is not None]
+        return [pairs for pairs in drawn if pairs is not None]
 
     def sample(
         self,

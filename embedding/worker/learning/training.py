@@ -43,13 +43,13 @@ def _match(own: Any, ids: Any, slots: Any) -> Any:
         while slots[at] >= 0:
             at = at + np.uint64(1) & mask
         slots[at] = i
-    found = np.empty(len(ids), dtype=np.int32)
+    matches = np.empty(len(ids), dtype=np.int32)
     for i in range(len(ids)):
         at = (np.uint64(ids[i]) * _GOLDEN) >> _HIGH & mask
         while slots[at] >= 0 and own[slots[at]] != ids[i]:
             at = at + np.uint64(1) & mask
-        found[i] = slots[at]
-    return found
+        matches[i] = slots[at]
+    return matches
 
 
 @kernel()

@@ -161,8 +161,7 @@ class WordTables:
         drawn = table.draw(min(wanted, reached), seed)
         if model.noise_own > 1:
             _repeat(drawn, own, model.noise_own, np.empty(len(drawn), dtype=np.int32))
-        found: IntArray = ids[drawn]
-        return found
+        return ids[drawn]
 
     def some_noise(self, n: int, seed: int) -> IntArray:
         """n noise words, int64 ids; none while nothing was counted."""
@@ -170,8 +169,7 @@ class WordTables:
         if self.noise_table is None:
             return np.empty(0, dtype=np.int64)
         table, ids = self.noise_table
-        found: IntArray = ids[table.draw(n, seed)]
-        return found
+        return ids[table.draw(n, seed)]
 
     def _follow_lexicon(self) -> None:
         """Build the table again where the lexicon has new words, or has heard everybody's counts.

@@ -27,7 +27,6 @@ from embedding.kernel.processes import end_with_parent, give_back, peak_memory
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
-from embedding.models.base import Trainer
 from embedding.stream.queue import BlockQueue
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
@@ -103,7 +102,6 @@ class GradientProcess:
         queue: BlockQueue,
         stop: threading.Event,
         traces: Traces = NO_TRACES,
-        trainer: Trainer | None = None,
     ) -> None:
         self.spec = spec
         self._traces = DocumentTraces(traces)
@@ -135,16 +133,16 @@ class GradientProcess:
             welcome,
             stop,
             rehearses=self.rehearsals.any,
-            trainer=trainer,
         )
-        usage = self.learner.usage
-        self.closings = (
-            Closings(reads=False)
-            if usage is None
-            else Closings(
-                reads=True, seen=usage.past.seen, inherits=self._inherits, ready=self._ready
+        self.closings = Closings(reads=False)
+        usage, lexicon = self.learner.usage, self.learner.lexicon
+        if usage is not None:
+            self.closings = Closings(
+                reads=True,
+                seen=usage.past.seen,
+                inherits=self._inherits,
+                ready=lambda ask, inherited: usage.ready(ask.window, lexicon, inherited),
             )
-        )
         self.acknowledgements = Acknowledgements(
             queue, self.client, welcome.offset, self.learner.turn.unacknowledged
         )
@@ -224,7 +222,11 @@ class GradientProcess:
             elif (close := self.closings.due(self.rehearsals.unconverged)) is not None:
                 self._idle = False
                 yield self.closings.give(close)
-            elif (order := self._ordered()) is not None:
+            elif (
+                not corpus
+                and not self._until_rehearsal()
+                and (order := self.rehearsals.take_turn()) is not None
+            ):
                 self._idle = False
                 yield order
             elif blocks is not None:
@@ -275,11 +277,6 @@ class GradientProcess:
         )
         return [Inherited(*text, usage.past.seen(ask.window, *text), gone[text]) for text in lost]
 
-    def _ready(self, ask: Ask, inherited: Sequence[Inherited]) -> bool:
-        """Whether the other nodes have said what a window is read by."""
-        usage, lexicon = self.learner.usage, self.learner.lexicon
-        return usage is None or usage.ready(ask.window, lexicon, inherited)
-
     def _remembered_since(self, asks: Sequence[Ask]) -> float | None:
         """Event time (Unix seconds) from which on text is remembered; None: nobody knows yet."""
         window = self.rehearsals.window
@@ -302,11 +299,6 @@ class GradientProcess:
             return 0.0
         return math.inf if self.learner.turn.pace.batch_tokens else self.rehearsals.wait_s()
 
-    def _ordered(self) -> Order | None:
-        if self.spec.corpus is not None or self._until_rehearsal():
-            return None
-        return self.rehearsals.take_turn()
-
     def _when(self) -> When:
         """When to pull the rows of the next block."""
         if self.learner.training.keeps_rows:
@@ -323,7 +315,11 @@ class GradientProcess:
             return
         if learnt.ack is not None:
             self._ahead = learnt.ack.ahead
-            self._resize(learnt.ack.share)
+            # Larger or smaller blocks from now on; nodes of a ring go in step without it.
+            if learnt.ack.share != self._share and self.spec.ring is None:
+                self._share = learnt.ack.share
+                if self.spec.corpus is not None:
+                    self.acknowledgements.read_on(self.block_tokens)
         self._follow_restart()
         self._acknowledge(learnt.keys)
         self.acknowledgements.confirm()
@@ -373,14 +369,6 @@ class GradientProcess:
     def block_tokens(self) -> int:
         """Fresh tokens of the next block: as configured, by the latest share of the server."""
         return max(LEAST_TOKENS, round(self.spec.node.block_tokens * self._share))
-
-    def _resize(self, share: float) -> None:
-        """Larger or smaller blocks from now on; nodes of a ring go in step without it."""
-        if share == self._share or self.spec.ring is not None:
-            return
-        self._share = share
-        if self.spec.corpus is not None:
-            self.acknowledgements.read_on(self.block_tokens)
 
     def _write_evidence(self) -> None:
         if self.learner.lexicon.evidence is not None:
@@ -454,21 +442,13 @@ def learn_forever(spec_json: str, queue: BlockQueue) -> None:
     stop = stop_on_signals()
     traces = open_traces("gradient", spec.name)
     try:
-        if (process := _begun(spec, queue, stop, traces)) is not None:
-            process.run()
-    finally:
-        queue.close()
-        traces.close()
-
-
-def _begun(
-    spec: NodeSpec, queue: BlockQueue, stop: threading.Event, traces: Traces
-) -> GradientProcess | None:
-    """None when told to stop while the server is away."""
-    try:
-        return GradientProcess(spec, queue, stop, traces)
+        process = GradientProcess(spec, queue, stop, traces)
     except UnavailableError as error:
         if not stop.is_set():
             raise
         logger.info("%s: told to stop: %s", spec.name, error)
-        return None
+    else:
+        process.run()
+    finally:
+        queue.close()
+        traces.close()

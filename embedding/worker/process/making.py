@@ -17,7 +17,7 @@ from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Calendar
-from embedding.models.base import Trainer, make_trainer
+from embedding.models.base import make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
@@ -97,12 +97,10 @@ def make_learner(
     stop: threading.Event,
     *,
     rehearses: bool,
-    trainer: Trainer | None = None,
 ) -> Learner:
     """The learner that the server's topology and policy need.
 
     rehearses  what is remembered is learnt again between fresh blocks
-    trainer    None: the kernel for where the rows are trained
     """
     model, calendar = spec.model, Calendar.of(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
@@ -117,9 +115,8 @@ def make_learner(
     make_rounds = NODE_ROUNDS.first()
     shares = spec.corpus is not None
     rounds = make_rounds and make_rounds(client.peer, model, spec.stream, spec.name, shares, stop)
-    if trainer is None:
-        on_gpu = welcome.shared is not None and welcome.shared.on_gpu
-        trainer = in_place().trainer(model) if on_gpu else make_trainer(model)
+    on_gpu = welcome.shared is not None and welcome.shared.on_gpu
+    trainer = in_place().trainer(model) if on_gpu else make_trainer(model)
     memory = make_replay(spec.stream, model.seed) if remembers else None
     active = 1 if spec.ring is None else spec.ring.size
     return Learner(
@@ -168,14 +165,13 @@ def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
         return sharding().training(client.path)
     if welcome.shared is not None:
         return in_place().training(welcome.shared, welcome.dim)
-    for name in TRAININGS:
-        return TRAININGS.get(name)
-    if not welcome.pace.every_block:
+    kind = TRAININGS.first()
+    if kind is None and not welcome.pace.every_block:
         raise ConfigError(
             f"policy {welcome.policy}: it pulls and pushes every so many blocks, and no way of "
             'training does that here; pip install "yeoron[all]" brings one.'
         )
-    return Training
+    return kind or Training
 
 
 def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:

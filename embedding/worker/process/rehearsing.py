@@ -204,8 +204,8 @@ class Closings:
             due = bool(inherited) or self._seen(ask.window) > 0 or not ask.lost
             return Close(ask.window, inherited=tuple(inherited)) if due else None
         # What was spoken for once is so in each later word on the window.
-        known = {(one.incarnation, one.source): one for one in given.inherited}
-        known |= {(one.incarnation, one.source): one for one in inherited}
+        known = {(text.incarnation, text.source): text for text in given.inherited}
+        known |= {(text.incarnation, text.source): text for text in inherited}
         more = tuple(known.values()) != given.inherited or self._seen(ask.window) > given.documents
         again = more or given.documents < 0
         return Close(ask.window, inherited=tuple(known.values())) if again else None

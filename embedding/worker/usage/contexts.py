@@ -23,12 +23,12 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bit
     whole document; found by a hash in a table of 2^bits places. order: int64 [documents].
     """
     held = np.zeros(np.int64(1) << bits, dtype=np.uint64)
-    found = tokens.copy()
+    once = tokens.copy()
     for d in order:
         begin, end = sentences[documents[d]], sentences[documents[d + 1]]
         whole = _hash(tokens, begin, end, documents[d + 1] - documents[d])
         if end > begin and _is_held(whole, d, held, bits):
-            found[begin:end] = -1
+            once[begin:end] = -1
             continue
         for s in range(documents[d], documents[d + 1]):
             length = min(REPEATED, sentences[s + 1] - sentences[s])
@@ -37,8 +37,8 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bit
             for first in range(sentences[s], sentences[s + 1] - length + 1):
                 passage = _hash(tokens, first, first + length, 0)
                 if _is_held(passage, d, held, bits):
-                    found[first : first + length] = -1
-    return found
+                    once[first : first + length] = -1
+    return once
 
 
 @kernel()

@@ -108,7 +108,7 @@ def _largest(
     total = 0
     for size in sizes:
         total += size
-    found = np.empty(total, dtype=np.int64)
+    largest = np.empty(total, dtype=np.int64)
     products = np.empty(total, dtype=np.float32)
     first = 0
     for at in range(len(words)):
@@ -129,8 +129,8 @@ def _largest(
             else:
                 held += 1
             while to > first and abs(products[to - 1]) < abs(product):
-                products[to], found[to] = products[to - 1], found[to - 1]
+                products[to], largest[to] = products[to - 1], largest[to - 1]
                 to -= 1
-            products[to], found[to] = product, place
+            products[to], largest[to] = product, place
         first += sizes[at]
-    return found, products
+    return largest, products

@@ -54,16 +54,16 @@ def count_vectors(pairs: PairCounts, marks: Marks, dim: int) -> FloatArray:
     for _ in range(ITERATIONS):
         basis, _ = _axes(_product(pairs, values, basis))
     axes, sizes = _axes(_product(pairs, values, basis))
-    one, _, other = np.linalg.svd(axes.T @ drawn, full_matrices=False)
-    turned: FloatArray = ((axes * np.sqrt(sizes)) @ (one @ other)).astype(np.float32)
+    left, _, right = np.linalg.svd(axes.T @ drawn, full_matrices=False)
+    turned: FloatArray = ((axes * np.sqrt(sizes)) @ (left @ right)).astype(np.float32)
     return turned
 
 
 def _product(pairs: PairCounts, values: FloatArray, basis: FloatArray) -> FloatArray:
     """P float32 [v, v], by its values, times basis [v, k]."""
-    found = np.zeros((len(pairs), basis.shape[1]), dtype=np.float32)
-    _add_products(pairs.starts, pairs.contexts, values, np.ascontiguousarray(basis), found)
-    return found
+    product = np.zeros((len(pairs), basis.shape[1]), dtype=np.float32)
+    _add_products(pairs.starts, pairs.contexts, values, np.ascontiguousarray(basis), product)
+    return product
 
 
 def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -80,8 +80,7 @@ def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _hashed(marks: Marks, dim: int) -> FloatArray:
     """float32 [v, dim] in [-1, 1), each row by its word alone."""
     places: Marks = np.add.outer(marks, np.arange(dim, dtype=np.uint64))
-    found: FloatArray = (mixed(places) / 2.0**63 - 1.0).astype(np.float32)
-    return found
+    return (mixed(places) / 2.0**63 - 1.0).astype(np.float32)
 
 
 @kernel()
@@ -97,10 +96,10 @@ def _information(
 
 
 @kernel()
-def _add_products(starts: Any, contexts: Any, values: Any, basis: Any, found: Any) -> None:
-    for word in range(len(found)):
+def _add_products(starts: Any, contexts: Any, values: Any, basis: Any, product: Any) -> None:
+    for word in range(len(product)):
         for place in range(starts[word], starts[word + 1]):
             value, context = values[place], contexts[place]
             if value > 0.0:
                 for i in range(basis.shape[1]):
-                    found[word, i] += value * basis[context, i]
+                    product[word, i] += value * basis[context, i]

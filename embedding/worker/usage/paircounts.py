@@ -51,9 +51,9 @@ class PairCounts:
 
     def totals(self) -> npt.NDArray[np.float64]:
         """float64 [v, 2], the pairs of each word."""
-        found = np.zeros((len(self), 2))
-        _add_up(self.starts, self.counts, found)
-        return found
+        totals = np.zeros((len(self), 2))
+        _add_up(self.starts, self.counts, totals)
+        return totals
 
 
 def pair_counts(
@@ -144,8 +144,8 @@ def _beside(
 
 
 @kernel()
-def _add_up(starts: Any, counts: Any, found: Any) -> None:
-    for word in range(len(found)):
+def _add_up(starts: Any, counts: Any, totals: Any) -> None:
+    for word in range(len(totals)):
         for place in range(starts[word], starts[word + 1]):
-            found[word, 0] += counts[place, 0]
-            found[word, 1] += counts[place, 1]
+            totals[word, 0] += counts[place, 0]
+            totals[word, 1] += counts[place, 1]

@@ -98,9 +98,9 @@ class PastTexts:
             starts = self._calendar.starts(block.published)
             for start in np.unique(starts).tolist():
                 which = np.flatnonzero(starts == start)
-                one = whole if len(which) == len(starts) else whole.take(which)
-                self._held.setdefault(start, deque()).append(one)
-                self.tokens += len(one.ids)
+                part = whole if len(which) == len(starts) else whole.take(which)
+                self._held.setdefault(start, deque()).append(part)
+                self.tokens += len(part.ids)
                 self._seen[start, block.source, block.incarnation] += len(which)
         self._shorten()
 
@@ -166,8 +166,7 @@ def of_busiest(voices: IntArray, numbers: IntArray, share: float) -> npt.NDArray
     by_number = by_number[voices[by_number] >= 0]
     known, first, documents = np.unique(voices[by_number], return_index=True, return_counts=True)
     order = np.lexsort((first, -documents))[: int(np.ceil(share * len(known)))]
-    found: npt.NDArray[np.bool_] = np.isin(voices, known[order[documents[order] > 1]])
-    return found
+    return np.isin(voices, known[order[documents[order] > 1]])
 
 
 def of_corpus(parts: Sequence[PastDocuments]) -> list[PastDocuments]:
@@ -176,8 +175,8 @@ def of_corpus(parts: Sequence[PastDocuments]) -> list[PastDocuments]:
     sources: dict[str, list[PastDocuments]] = {}
     for part in parts:
         sources.setdefault(part.source, []).append(part)
-    found = [joined(each) for _, each in sorted(sources.items())]
-    return [each.take(np.lexsort((each.units, each.numbers))) for each in found]
+    by_source = [joined(part) for _, part in sorted(sources.items())]
+    return [part.take(np.lexsort((part.units, part.numbers))) for part in by_source]
 
 
 def joined(parts: Sequence[PastDocuments]) -> PastDocuments:

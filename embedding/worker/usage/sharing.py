@@ -73,8 +73,8 @@ class Peers:
     def greeted(self, welcome: Welcome) -> Iterator[Message]:
         """A server that was restarted does not know the sums by which this node has read."""
         if self._epoch != welcome.epoch:
-            for window, found in list(self._sums.items()):
-                yield self._message(window, found, summed=True)
+            for window, counts in list(self._sums.items()):
+                yield self._message(window, counts, summed=True)
         self._epoch = welcome.epoch
 
     def _ask(self, window: int, counts: TextCounts | None) -> CountsAnswer:

@@ -108,8 +108,8 @@ class UsageReader:
         """
 
         def counts() -> TextCounts | None:
-            found = self._text(window, lexicon, inherited)
-            return None if found is None else found.pairs.counted(found.ids, found.seen)
+            text = self._text(window, lexicon, inherited)
+            return None if text is None else text.pairs.counted(text.ids, text.seen)
 
         return self.peers is None or self.peers.ready(window, counts)
 
@@ -202,8 +202,8 @@ class UsageReader:
             model = np.concatenate(vectors).astype(np.float32)
             mentions = lexicon.counts[lexicon.places(every)]
             now = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
-            found = sorted([*parts, *sums(now, by_rows=True)], key=lambda p: (p.source, p.part))
-            return replace(use, sums=tuple(found), shifts=() if shift is None else (shift,))
+            every_sum = sorted([*parts, *sums(now, by_rows=True)], key=lambda p: (p.source, p.part))
+            return replace(use, sums=tuple(every_sum), shifts=() if shift is None else (shift,))
 
         return finished
 
@@ -211,14 +211,14 @@ class UsageReader:
         self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
     ) -> _Text | None:
         """A window and those before it, without passages that were read twice; None: nothing."""
-        ours = {(one.incarnation, one.source) for one in inherited}
+        ours = {(part.incarnation, part.source) for part in inherited}
         with self._lock:
             self.past.find_late_words(lexicon.rows)
             held = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
         held[window] = [
-            one
-            for one in held[window]
-            if not one.incarnation or (one.incarnation, one.source) in ours
+            part
+            for part in held[window]
+            if not part.incarnation or (part.incarnation, part.source) in ours
         ]
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
@@ -266,7 +266,7 @@ class UsageReader:
         """
         units = texts.units[documents]
         sums = np.zeros_like(contexts.says)
-        counts, found = np.zeros(len(contexts.ids), dtype=np.float32), []
+        counts, parts = np.zeros(len(contexts.ids), dtype=np.float32), []
         for unit in np.unique(units).tolist():
             add_contexts(
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
@@ -276,10 +276,10 @@ class UsageReader:
             if len(used):
                 ids, part = contexts.ids[used], empty.part + unit
                 rows = narrow(sums[used])
-                found.append(replace(empty, part=part, ids=ids, sums=rows, documents=counts[used]))
+                parts.append(replace(empty, part=part, ids=ids, sums=rows, documents=counts[used]))
             # Fresh memory of every unit would cost more than the sums.
             sums[used], counts[used] = 0.0, 0.0
-        return found
+        return parts
 
 
 @dataclass(frozen=True)

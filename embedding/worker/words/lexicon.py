@@ -99,8 +99,8 @@ class NodeLexicon:
 
     def rows(self, words: Sequence[str]) -> IntArray:
         """int64 [n]: ids of words, -1 for one without a row."""
-        found = map(self._ids.get, words, repeat(-1))
-        return np.fromiter(found, np.int64, count=len(words))
+        ids = map(self._ids.get, words, repeat(-1))
+        return np.fromiter(ids, np.int64, count=len(words))
 
     def known(self, rows: IntArray) -> IntArray:
         """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
@@ -190,5 +190,4 @@ class NodeLexicon:
         """Places of known ids in `ids`; as long as no word was evicted these are the ids."""
         if self._gapless:
             return rows
-        found: IntArray = np.searchsorted(self.ids, rows)
-        return found
+        return np.searchsorted(self.ids, rows)

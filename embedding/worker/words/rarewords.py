@@ -103,13 +103,13 @@ class RareWords:
         chance = np.where(rowed.ids % step == 0, self.mentions, 0.0)
         grown = rowed.counts >= self.mentions
         chance = np.where(grown, chance / np.maximum(rowed.counts, 1.0), 1.0)
-        tokens, found = planned.tokens, []
+        tokens, seen = planned.tokens, []
         for block in blocks:
             rows = np.full(len(block.words), -1, dtype=np.int32)
             n = len(block.codes)
             rows[block.codes], tokens = tokens[:n], tokens[n:]
-            found.append(self._sight(block, rows, rowed.ids, grown, chance))
-        return found
+            seen.append(self._sight(block, rows, rowed.ids, grown, chance))
+        return seen
 
     def _sight(
         self,
