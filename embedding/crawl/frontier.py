@@ -17,8 +17,9 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -220,9 +221,22 @@ class Leases:
         return (0.0, 0) if row is None else (row.allocated_at, row.moves)
 
     def _load(self, connection: sa.Connection, stored: tuple[float, int]) -> tuple[Pool, _Loaded]:
-        leases = _leases(connection, _ALL)
-        seats = _seats(connection, sa.select(NODES))
-        return Pool(self._config, dict(seats), dict(leases), *stored), (leases, seats)
+        return self._pool(connection, stored, _ALL, sa.select(NODES), {})
+
+    def _pool(
+        self,
+        connection: sa.Connection,
+        stored: tuple[float, int],
+        leases: sa.Select[Any],
+        seats: sa.Select[Any],
+        values: Mapping[str, Any],
+    ) -> tuple[Pool, _Loaded]:
+        """A pool of what two queries give, which take the same values, and that once more."""
+        rows = connection.execute(leases, values).fetchall()
+        known = {row.source: _lease(row) for row in rows}
+        nodes = connection.execute(seats, values).fetchall()
+        seated = {row.node: Seat(row.node, row.mark, row.until) for row in nodes}
+        return Pool(self._config, dict(seated), dict(known), *stored), (known, seated)
 
     def _load_part(
         self,
@@ -240,23 +254,22 @@ class Leases:
             "life": f"{node} ",
             "owes": f'%"{named} %',
         }
-        leases = _leases(connection, _CONCERNING, concerning)
-        seats = _seats(connection, _SEAT, {"node": node})
+        pool, loaded = self._pool(connection, stored, _CONCERNING, _SEAT, concerning)
         rate, cost = 0.0, 0.0
-        if any(each.measured < self._config.allocate_every for each in leases.values()):
-            values = {"enough": self._config.allocate_every, "loaded": list(leases)}
+        if any(lease.measured < self._config.allocate_every for lease in pool.leases.values()):
+            values = {"enough": self._config.allocate_every, "loaded": list(pool.leases)}
             rate, cost = connection.execute(_KNOWN, values).one()
         values = {"node": node, "at": self._config.last_round(now)}
         summary = connection.execute(_SUMMARY, values).one()
-        idle = summary.idle or not any(each.wanted == node for each in leases.values())
+        idle = summary.idle or not any(lease.wanted == node for lease in pool.leases.values())
         several = idle and connection.execute(_SEVERAL).fetchone() is not None
-        others = Others(
+        pool.others = Others(
             rate or 0.0,
             cost or 0.0,
             latest=now if summary.latest is None else summary.latest,
             uneven=summary.homeless or summary.orphaned or several,
         )
-        return Pool(self._config, dict(seats), dict(leases), *stored, others), (leases, seats)
+        return pool, loaded
 
     def _store(
         self, connection: sa.Connection, before: _Loaded, pool: Pool, stored: tuple[float, int]
@@ -286,20 +299,6 @@ class Leases:
                 connection.execute(_SEAT_CHANGE, values)
 
 
-def _leases(
-    connection: sa.Connection, query: sa.Select[Any], values: Mapping[str, Any] | None = None
-) -> dict[str, Lease]:
-    found = [_lease(row) for row in connection.execute(query, values).fetchall()]
-    return {lease.source: lease for lease in found}
-
-
-def _seats(
-    connection: sa.Connection, query: sa.Select[Any], values: Mapping[str, Any] | None = None
-) -> dict[str, Seat]:
-    rows = connection.execute(query, values).fetchall()
-    return {row.node: Seat(row.node, row.mark, row.until) for row in rows}
-
-
 def cost(source: SourceConfig) -> float:
     """What a source is taken for before its rate is known: a browser costs as much as two."""
     return 2.0 if SOURCES.traits(source.kind).browser else 1.0
@@ -308,8 +307,8 @@ def cost(source: SourceConfig) -> float:
 def _lease(row: Any) -> Lease:
     holder = None if row.holder is None else Incarnation.of(row.holder)
     debts = json.loads(row.debts) if row.debts != _NO_DEBTS else ()
-    own = {"holder": holder, "debts": tuple(map(Incarnation.of, debts))}
-    return Lease(**{**row._asdict(), **own})
+    owed = tuple(map(Incarnation.of, debts))
+    return Lease(**{**row._asdict(), "holder": holder, "debts": owed})
 
 
 def _row(lease: Lease) -> dict[str, Any]:
@@ -379,6 +378,25 @@ class Claim:
         return Publication(when, "lastmod" if self.is_lastmod else "listing")
 
 
+@dataclass(frozen=True)
+class _Writing:
+    """A transaction of a frontier; `leased` are the sources that it may write, None: all."""
+
+    connection: sa.Connection
+    leased: Set[str] | None
+
+    def may(self, source: str) -> bool:
+        return self.leased is None or source in self.leased
+
+    def own(self, statement: Any) -> Any:
+        """An update of `URLS` narrowed down to these sources."""
+        return statement if self.leased is None else statement.where(URLS.c.source.in_(self.leased))
+
+    def update(self, statement: Any) -> int:
+        """The number of rows that it changed."""
+        return max(0, int(self.connection.execute(self.own(statement)).rowcount))
+
+
 class Frontier:
     """The frontier on SQLite or PostgreSQL. Safe for several threads and processes."""
 
@@ -414,32 +432,29 @@ class Frontier:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _run(self, statement: Any) -> int:
+    @contextmanager
+    def _writing(self) -> Iterator[_Writing]:
+        """A transaction with the sources that it may write: nobody can take them before it ends."""
         with self._lock, self._engine.begin() as connection:
-            return max(0, int(connection.execute(self._own(connection, statement)).rowcount))
+            leased = None
+            if self._incarnation is not None:
+                query = sa.select(LEASES.c.source).where(LEASES.c.holder == str(self._incarnation))
+                leased = set(connection.execute(query.with_for_update(read=True)).scalars())
+            yield _Writing(connection, leased)
+
+    def _run(self, statement: Any) -> int:
+        with self._writing() as writing:
+            return writing.update(statement)
 
     def _add(self, statement: Any, source: str, rows: Any) -> int:
         """Execute one insert of rows of `source`; number of rows it touched."""
-        with self._lock, self._engine.begin() as connection:
-            leased = self._held(connection)
-            if leased is not None and source not in leased:
+        with self._writing() as writing:
+            if not writing.may(source):
                 return 0
             # Without it PostgreSQL's driver tells no number of rows for an insert.
             counted = {"preserve_rowcount": True}
-            done = connection.execute(statement, rows, execution_options=counted)
+            done = writing.connection.execute(statement, rows, execution_options=counted)
             return max(0, int(done.rowcount))
-
-    def _held(self, connection: sa.Connection) -> list[str] | None:
-        """Sources that may be written, which nobody can take before this transaction ends."""
-        if self._incarnation is None:
-            return None
-        query = sa.select(LEASES.c.source).where(LEASES.c.holder == str(self._incarnation))
-        return list(connection.execute(query.with_for_update(read=True)).scalars())
-
-    def _own(self, connection: sa.Connection, statement: Any) -> Any:
-        """The update of rows of these sources alone."""
-        leased = self._held(connection)
-        return statement if leased is None else statement.where(URLS.c.source.in_(leased))
 
     def _rows(self, statement: Any) -> Sequence[Any]:
         with self._lock, self._reading.begin() as connection:
@@ -448,7 +463,7 @@ class Frontier:
     def discover(
         self,
         source: str,
-        found: Sequence[tuple[str, float | None]],
+        references: Sequence[tuple[str, float | None]],
         now: float,
         listed: Mapping[str, tuple[str, bool]] | None = None,
         *,
@@ -470,9 +485,9 @@ class Frontier:
                 source,
                 now,
                 published_at=published,
-                order_at=now - 1e-3 * place if published is None else published,
+                order_at=now - 1e-3 * position if published is None else published,
             )
-            for place, (key, published) in enumerate(found)
+            for position, (key, published) in enumerate(references)
             if storable(key)
         ]
         added = 0
@@ -486,7 +501,14 @@ class Frontier:
                 insert = self._insert(URLS).on_conflict_do_nothing(index_elements=["key"])
                 self._add(insert, source, fresh)
                 added += len({row["key"] for row in fresh})
-                self._note_listed(source, [row["key"] for row in fresh], listed or {})
+                noted = [
+                    {"key": key, "source": source, "address": address, "is_lastmod": is_lastmod}
+                    for key, (address, is_lastmod) in (listed or {}).items()
+                    if key in wanted and storable(address)
+                ]
+                if noted:
+                    insert = self._insert(LISTED).on_conflict_do_nothing(index_elements=["key"])
+                    self._add(insert, source, noted)
         return added
 
     def _take_over(self, source: str, keys: Sequence[str], now: float) -> int:
@@ -512,29 +534,15 @@ class Frontier:
         taken = [key for key, url in theirs if url and not same_site(key, url)]
         if not taken:
             return 0
-        with self._lock, self._engine.begin() as connection:
-            leased = self._held(connection)
-            if leased is not None and source not in leased:
+        with self._writing() as writing:
+            if not writing.may(source):
                 return 0
             move = sa.update(URLS).where(waiting, URLS.c.key.in_(taken)).values(source=source)
-            moved = connection.execute(move).rowcount
+            moved = writing.connection.execute(move).rowcount
             ours = sa.select(URLS.c.key).where(URLS.c.source == source, URLS.c.key.in_(taken))
             move = sa.update(LISTED).where(LISTED.c.key.in_(ours)).values(source=source)
-            connection.execute(move)
+            writing.connection.execute(move)
         return max(0, int(moved))
-
-    def _note_listed(
-        self, source: str, keys: Sequence[str], listed: Mapping[str, tuple[str, bool]]
-    ) -> None:
-        rows = []
-        for key in dict.fromkeys(keys):
-            address, is_lastmod = listed.get(key, ("", False))
-            if address and storable(address):
-                row = {"key": key, "source": source, "address": address, "is_lastmod": is_lastmod}
-                rows.append(row)
-        if rows:
-            insert = self._insert(LISTED).on_conflict_do_nothing(index_elements=["key"])
-            self._add(insert, source, rows)
 
     def _known(self, keys: Sequence[str], *conditions: Any) -> list[str]:
         query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys), *conditions)
@@ -543,7 +551,7 @@ class Frontier:
     def offer(
         self,
         source: str,
-        found: Sequence[tuple[str, float | None]],
+        texts: Sequence[tuple[str, float | None]],
         now: float,
         *,
         again: bool = False,
@@ -564,7 +572,7 @@ class Frontier:
                 published_at=published,
                 order_at=now if published is None else published,
             )
-            for key, published in found
+            for key, published in texts
             if storable(key)
         }
         take = self._insert(URLS).on_conflict_do_update(
@@ -586,11 +594,11 @@ class Frontier:
             shut = set() if again else set(self._known(part, URLS.c.status != "new"))
             fresh = [rows[key] for key in part if key not in shut]
             if fresh:
-                with self._lock, self._engine.begin() as connection:
-                    leased = self._held(connection)
-                    if leased is None or source in leased:
-                        keys = connection.execute(take.returning(URLS.c.key), fresh).scalars().all()
-                        self._given_out(connection, keys)
+                with self._writing() as writing:
+                    if writing.may(source):
+                        done = writing.connection.execute(take.returning(URLS.c.key), fresh)
+                        keys = done.scalars().all()
+                        self._given_out(writing.connection, keys)
                         taken.update(keys)
         return frozenset(taken)
 
@@ -624,11 +632,12 @@ class Frontier:
             .values(claimed_until=now + lease, attempts=URLS.c.attempts + 1)
             .returning(URLS.c.key, URLS.c.published_at, URLS.c.attempts, URLS.c.order_at)
         )
-        with self._lock, self._engine.begin() as connection:
-            found = connection.execute(self._own(connection, take)).fetchall()
-            query = sa.select(LISTED).where(LISTED.c.key.in_([row.key for row in found]))
-            listed = {row.key: row for row in connection.execute(query)} if found else {}
-            self._given_out(connection, [row.key for row in found])
+        with self._writing() as writing:
+            connection = writing.connection
+            claimed = connection.execute(writing.own(take)).fetchall()
+            query = sa.select(LISTED).where(LISTED.c.key.in_([row.key for row in claimed]))
+            listed = {row.key: row for row in connection.execute(query)} if claimed else {}
+            self._given_out(connection, [row.key for row in claimed])
         return [
             Claim(
                 row.key,
@@ -637,7 +646,7 @@ class Frontier:
                 listed[row.key].address if row.key in listed else row.key,
                 row.key in listed and bool(listed[row.key].is_lastmod),
             )
-            for row in sorted(found, key=lambda row: float(row.order_at))
+            for row in sorted(claimed, key=lambda row: float(row.order_at))
         ]
 
     def release(self, keys: Sequence[str]) -> None:
@@ -659,29 +668,28 @@ class Frontier:
         """
         if not fetched and not finished:
             return
-        with self._lock, self._engine.begin() as connection:
-            leased = self._held(connection)
+        with self._writing() as writing:
             read = [
                 {
-                    "of": one.key,
+                    "of": page.key,
                     "now": now,
-                    "at": one.published,
-                    "tag": one.etag,
-                    "modified": one.last_modified,
-                    "code": one.content_hash,
+                    "at": page.published,
+                    "tag": page.etag,
+                    "modified": page.last_modified,
+                    "code": page.content_hash,
                 }
-                for one in fetched
-                if leased is None or one.source in leased
+                for page in fetched
+                if writing.may(page.source)
             ]
             over = [
-                {"of": one.key, "now": now, "why": why}
-                for one, why in finished
-                if leased is None or one.source in leased
+                {"of": page.key, "now": now, "why": why}
+                for page, why in finished
+                if writing.may(page.source)
             ]
             if read:
-                connection.execute(READ, read)
+                writing.connection.execute(READ, read)
             if over:
-                connection.execute(OVER, over)
+                writing.connection.execute(OVER, over)
 
     def reopen(self, key: str) -> None:
         """What was recorded as fetched could not be handed on after all: it is to be read again."""
@@ -726,18 +734,15 @@ class Frontier:
             when = sa.func.coalesce(URLS.c.published_at, URLS.c.fetched_at, now)
             used = sa.select(URLS.c.key, URLS.c.source, when, sa.literal(life), sa.false())
             done = sa.update(URLS).values(status="done", done_at=now, reason=None)
-            with self._lock, self._engine.begin() as connection:
-                leased = self._held(connection)
-                if leased is not None:
-                    these = sa.and_(these, URLS.c.source.in_(leased))
+            with self._writing() as writing:
                 if life:
                     names = ["key", "source", "at", "life", "again"]
-                    note = self._insert(USES).from_select(names, used.where(these))
+                    note = self._insert(USES).from_select(names, writing.own(used.where(these)))
                     fresh = {name: note.excluded[name] for name in names[1:]}
-                    connection.execute(
+                    writing.connection.execute(
                         note.on_conflict_do_update(index_elements=["key"], set_=fresh)
                     )
-                changed += max(0, int(connection.execute(done.where(these)).rowcount))
+                changed += writing.update(done.where(these))
         return changed
 
     def read_again(self, source: str, life: str, since: float) -> int:
@@ -749,10 +754,10 @@ class Frontier:
             USES.c.at >= since,
             USES.c.again.is_(False),
         )
-        with self._lock, self._engine.begin() as connection:
-            leased = self._held(connection)
-            if leased is not None and source not in leased:
+        with self._writing() as writing:
+            if not writing.may(source):
                 return 0
+            connection = writing.connection
             keys = list(connection.execute(sa.select(USES.c.key).where(these)).scalars())
             now = time.time()
             for part in batched(keys, _BATCH):
@@ -773,11 +778,11 @@ class Frontier:
 
     def was_read_again(self, keys: Sequence[str]) -> None:
         for part in batched(keys, _BATCH):
-            with self._lock, self._engine.begin() as connection:
+            with self._writing() as writing:
                 done = sa.update(URLS).where(URLS.c.key.in_(part), URLS.c.status == "fetched")
-                done = done.values(status="done", done_at=time.time(), reason=None)
-                connection.execute(self._own(connection, done))
-                connection.execute(sa.update(USES).where(USES.c.key.in_(part)).values(again=False))
+                writing.update(done.values(status="done", done_at=time.time(), reason=None))
+                over = sa.update(USES).where(USES.c.key.in_(part)).values(again=False)
+                writing.connection.execute(over)
 
     def gone_again(self, sources: Iterable[str]) -> list[tuple[str, str, float]]:
         """Mark, source and event time of what was to be read again and cannot be; it is not asked
@@ -858,12 +863,12 @@ class Frontier:
 
     def with_content(self, hashes: Iterable[str]) -> dict[str, set[str]]:
         """Addresses that had these texts, by digest of the text."""
-        found: dict[str, set[str]] = {}
+        keys: defaultdict[str, set[str]] = defaultdict(set)
         for part in batched(list(hashes), _BATCH):
             query = sa.select(URLS.c.content_hash, URLS.c.key).where(URLS.c.content_hash.in_(part))
             for code, key in self._rows(query):
-                found.setdefault(code, set()).add(key)
-        return found
+                keys[code].add(key)
+        return keys
 
     def alias(self, name: str, key: str, source: str, now: float) -> bool:
         """Note that `name` is the same page as `key`; False when `name` was read by itself.

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heapreplace
 from math import fsum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -37,18 +37,14 @@ _SWAP = 0.8
 """A swap must leave less than this share of the gap that the best single move leaves."""
 
 
-@dataclass(frozen=True)
-class _Change:
-    """`out` goes from the fullest node to `to`, and `back` (if any) the other way."""
+class _Change(NamedTuple):
+    """`out` goes from the fullest node to `to`, and `back` (if any) the other way; then the loads
+    of the two differ by `gap`."""
 
+    gap: float
     out: str
     to: str
-    back: str | None
-    gap: float
-
-    @property
-    def moves(self) -> int:
-        return 1 if self.back is None else 2
+    back: str
 
 
 def allocate(
@@ -77,8 +73,8 @@ def allocate(
             shares[node].append(source)
         else:
             orphans.append(source)
-    loads = {node: sum(rates[source] for source in held) for node, held in shares.items()}
-    least = [(loads[node], len(held), node) for node, held in shares.items()]
+    loads = {node: sum(rates[source] for source in share) for node, share in shares.items()}
+    least = [(loads[node], len(share), node) for node, share in shares.items()]
     heapify(least)
     for source in sorted(orphans, key=lambda name: (-rates[name], name)):
         load, _, node = least[0]
@@ -86,7 +82,7 @@ def allocate(
         loads[node] = load + rates[source]
         heapreplace(least, (loads[node], len(shares[node]), node))
     _even_out(rates, shares, loads, tolerance, moves)
-    return {source: node for node, held in shares.items() for source in held}
+    return {source: node for node, share in shares.items() for source in share}
 
 
 def imbalance(loads: Mapping[str, float]) -> float:
@@ -115,32 +111,26 @@ def _even_out(
 ) -> None:
     while moves > 0 and imbalance(loads) > 1.0 + tolerance:
         fullest = max(shares, key=lambda node: (loads[node], node))
-        found = [each for each in _changes(rates, shares, loads, fullest) if each.moves <= moves]
-        best = _best(found)
+        changes = list(_changes(rates, shares, loads, fullest))
+        best = min((change for change in changes if not change.back), default=None)
+        swap = min((change for change in changes if change.back and moves > 1), default=None)
+        if swap is not None and (best is None or swap.gap < _SWAP * best.gap):
+            best = swap
         if best is None:
             return
-        step = rates[best.out] - (0.0 if best.back is None else rates[best.back])
+        step = rates[best.out] - (rates[best.back] if best.back else 0.0)
         left = max(loads[fullest] - step, loads[best.to] + step)
         if left > loads[fullest] * (1.0 - _WORTH):
             return
         shares[fullest].remove(best.out)
         shares[best.to].append(best.out)
-        if best.back is not None:
+        moves -= 1
+        if best.back:
+            moves -= 1
             shares[best.to].remove(best.back)
             shares[fullest].append(best.back)
         loads[fullest] -= step
         loads[best.to] += step
-        moves -= best.moves
-
-
-def _best(found: Sequence[_Change]) -> _Change | None:
-    """The change that leaves the two nodes most alike; a swap only where it is clearly better."""
-    ordered = sorted(found, key=lambda each: (each.gap, each.out, each.to, each.back or ""))
-    single = next((each for each in ordered if each.moves == 1), None)
-    swap = next((each for each in ordered if each.moves == 2), None)
-    if single is None or swap is None:
-        return single or swap
-    return swap if swap.gap < _SWAP * single.gap else single
 
 
 def _changes(
@@ -150,21 +140,21 @@ def _changes(
     fullest: str,
 ) -> Iterator[_Change]:
     """The single moves from the fullest node, and for each the best swap with every other node."""
-    for node, held in shares.items():
+    for node, share in shares.items():
         difference = loads[fullest] - loads[node]
         if node == fullest or difference <= 0:
             continue
-        ordered = sorted(held, key=lambda name: (rates[name], name))
+        ordered = sorted(share, key=lambda name: (rates[name], name))
         sizes = [rates[name] for name in ordered]
         for source in shares[fullest]:
             rate = rates[source]
             if 0 < rate < difference:
-                yield _Change(source, node, None, abs(difference - 2 * rate))
-            at = bisect_left(sizes, rate - difference / 2)
-            for other in ordered[max(0, at - 1) : at + 1]:
+                yield _Change(abs(difference - 2 * rate), source, node, "")
+            nearest = bisect_left(sizes, rate - difference / 2)
+            for other in ordered[max(0, nearest - 1) : nearest + 1]:
                 step = rate - rates[other]
                 if 0 < step < difference:
-                    yield _Change(source, node, other, abs(difference - 2 * step))
+                    yield _Change(abs(difference - 2 * step), source, node, other)
 
 
 _MEMORY = 600.0
@@ -386,8 +376,8 @@ class Pool:
         # It lost a source without knowing: documents of it are on their way through the process,
         # and the new holder reads the same ones. It ends as a whole, because nobody can say which
         # of its blocks hold them.
-        held = (self.leases.get(source) for source in heartbeat.holds)
-        if any(lease is None or lease.holder != incarnation for lease in held):
+        believed = (self.leases.get(source) for source in heartbeat.holds)
+        if any(lease is None or lease.holder != incarnation for lease in believed):
             return LeaseView(replaced=True)
         self._shift(now, heartbeat)
         # Only where the pool begins: later a peer that has died would get a seat, and its share of
@@ -450,22 +440,18 @@ class Pool:
 
     def rates(self) -> dict[str, float]:
         """Tokens a second by source that is read; a guess where it was not measured long enough."""
-        unit, enough = self._unit(), self.config.allocate_every
-        return {
-            each.source: each.rate if each.measured >= enough else each.cost * unit
-            for each in self.leases.values()
-            if not each.gone
-        }
-
-    def _unit(self) -> float:
-        """Tokens a second of a source that costs 1, by those whose rate is known."""
         enough = self.config.allocate_every
-        known = [each for each in self.leases.values() if not each.gone and each.measured >= enough]
+        leases = [lease for lease in self.leases.values() if not lease.gone]
+        known = [lease for lease in leases if lease.measured >= enough]
         # Exact sums: the same in whatever order a database gives the leases.
-        rate, cost = fsum(each.rate for each in known), fsum(each.cost for each in known)
+        rate, cost = fsum(lease.rate for lease in known), fsum(lease.cost for lease in known)
         if self.others is not None:
             rate, cost = rate + self.others.rate, cost + self.others.cost
-        return (rate / cost if cost else 1.0) or 1.0
+        unit = (rate / cost if cost else 1.0) or 1.0  # tokens a second of a source that costs 1
+        return {
+            lease.source: lease.rate if lease.measured >= enough else lease.cost * unit
+            for lease in leases
+        }
 
     def loads(self, now: float) -> dict[str, float]:
         return node_loads(self.rates(), self._owners(), self.living(now))
@@ -473,11 +459,11 @@ class Pool:
     def _concerning(self, node: str) -> list[Lease]:
         """Every lease that a heartbeat of `node` may change, or that may owe to it."""
         return [
-            each
-            for each in self.leases.values()
-            if each.wanted == node
-            or (each.holder is not None and each.holder.node == node)
-            or any(debt.node == node for debt in each.debts)
+            lease
+            for lease in self.leases.values()
+            if lease.wanted == node
+            or (lease.holder is not None and lease.holder.node == node)
+            or any(debt.node == node for debt in lease.debts)
         ]
 
     def _renewed(self, lease: Lease, heartbeat: Heartbeat, now: float) -> Lease:
@@ -493,7 +479,7 @@ class Pool:
         return replace(lease, until=now + self.config.seconds)
 
     def _owners(self) -> dict[str, str]:
-        return {each.source: each.wanted for each in self.leases.values() if each.wanted}
+        return {lease.source: lease.wanted for lease in self.leases.values() if lease.wanted}
 
     def _allocate(self, now: float, rates: Mapping[str, float]) -> None:
         """Sources without a node get one at once; others change nodes only now and then."""
@@ -526,19 +512,19 @@ class Pool:
 
     def _view(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
         concerning = self._concerning(incarnation.node)
-        mine = [each for each in concerning if each.holder == incarnation]
+        own = [lease for lease in concerning if lease.holder == incarnation]
         owing = any(
-            each.node == incarnation.node and each != incarnation
+            holder is not None and holder.node == incarnation.node and holder != incarnation
             for lease in concerning
-            for each in (*lease.debts, *([lease.holder] if lease.holder else []))
+            for holder in (*lease.debts, lease.holder)
         )
         return LeaseView(
             replaced=False,
-            held=frozenset(each.source for each in mine),
-            leaving=frozenset(each.source for each in mine if each.wanted != incarnation.node),
-            debts={each.source: each.debts for each in mine if each.debts},
+            held=frozenset(lease.source for lease in own),
+            leaving=frozenset(lease.source for lease in own if lease.wanted != incarnation.node),
+            debts={lease.source: lease.debts for lease in own if lease.debts},
             owing=owing,
-            rates={each.source: rates[each.source] for each in mine if each.source in rates},
+            rates={lease.source: rates[lease.source] for lease in own if lease.source in rates},
             moves=self.moves,
         )
 
@@ -551,11 +537,11 @@ def shown(pool: Pool, now: float) -> dict[str, object]:
         "imbalance": round(imbalance(loads), 3) if loads else None,
         "moves": pool.moves,
         "sources": {
-            each.source: {
-                "node": each.wanted,
-                "held_by": None if each.holder is None else each.holder.node,
-                "tokens_per_second": round(rates.get(each.source, 0.0), 1),
+            source: {
+                "node": lease.wanted,
+                "held_by": None if lease.holder is None else lease.holder.node,
+                "tokens_per_second": round(rates.get(source, 0.0), 1),
             }
-            for each in sorted(pool.leases.values(), key=lambda lease: lease.source)
+            for source, lease in sorted(pool.leases.items())
         },
     }

@@ -133,3 +133,19 @@ class Adapter(Protocol):
     def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """One poll: items in the order of the listing; raises FetchError or InputError."""
         ...
+
+
+class SourceAdapter:
+    """What the adapters of this room begin with."""
+
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        self.source = source
+        self.complete = False
+        self._pseudonyms = pseudonyms
+
+    def inline(
+        self, key: str, text: str, published_at: datetime | None, title: str, author: str
+    ) -> Inline:
+        """A text of the listing itself; of the name `author` only a keyed hash is kept."""
+        pseudonym = self._pseudonyms.grouped(self.source.name, author)
+        return Inline(key, text, published_at, title, pseudonym)

@@ -9,7 +9,14 @@ from itertools import islice
 from typing import Any
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
+from embedding.sources.base import (
+    FetchedPage,
+    ListedItem,
+    ListingPage,
+    Reference,
+    SourceAdapter,
+    Web,
+)
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
@@ -39,12 +46,18 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The first `max_items` entries whose address matches; raises FetchError (`parse`)."""
     text = page.text.lstrip()
-    entries = _json_entries(text) if text.startswith("{") else _xml_entries(text, page.url)
+    entries: Sequence[Mapping[str, Any]] | None
+    if text.startswith("{"):
+        entries = _json_entries(text)
+    else:
+        feed = parse_feed(text.encode(), page.url)
+        known = feed.entries or (feed.get("version") and not feed.bozo)
+        entries = list(feed.entries) if known else None
     if entries is None:
         raise FetchError("parse", f"{page.url}: not an RSS, Atom or JSON feed.")
     links = re.compile(source.links or "")
-    found = (_reference(entry, page.url, links, source.timezone) for entry in entries)
-    return ListingPage(tuple(islice((one for one in found if one), source.max_items)))
+    references = (_reference(entry, page.url, links, source.timezone) for entry in entries)
+    return ListingPage(tuple(islice(filter(None, references), source.max_items)))
 
 
 @SOURCES.register(
@@ -53,15 +66,10 @@ def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
         settings=(*COMMON_SETTINGS, *WEB, "links"), noun="a feed", listing=True, discoverable=True
     ),
 )
-class FeedAdapter:
+class FeedAdapter(SourceAdapter):
     """Lists the entries of one RSS, Atom or JSON feed."""
 
     listing = staticmethod(read_feed)
-
-    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        del pseudonyms  # a listing of articles names no author
-        self.source = source
-        self.complete = False
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         self.complete = False
@@ -81,14 +89,11 @@ def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Refe
         return None
     times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
     when = next((time for time in times if time is not None), None)
-    return Reference(link, when, string_of(entry.get("title")), _authors(entry))
-
-
-def _authors(entry: Any) -> tuple[str, ...]:
     several = entry.get("authors")
-    found = [entry.get("author"), *(several if isinstance(several, list) else ())]
-    names = (one.get("name") if isinstance(one, Mapping) else one for one in found[:20])
-    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name.strip()))
+    authors = [entry.get("author"), *(several if isinstance(several, list) else ())][:20]
+    names = (author.get("name") if isinstance(author, Mapping) else author for author in authors)
+    people = dict.fromkeys(name for name in names if isinstance(name, str) and name.strip())
+    return Reference(link, when, string_of(entry.get("title")), tuple(people))
 
 
 def parse_feed(data: bytes, name: str) -> Any:
@@ -103,14 +108,6 @@ def parse_feed(data: bytes, name: str) -> Any:
         )
     except _DEFECTS as error:
         raise FetchError("parse", f"{name}: the feed cannot be read.") from error
-
-
-def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
-    """Entries of RSS or Atom; None when it is neither."""
-    feed = parse_feed(text.encode(), url)
-    if not feed.entries and (feed.bozo or not feed.get("version")):
-        return None
-    return list(feed.entries)
 
 
 def _json_entries(text: str) -> Sequence[Mapping[str, Any]] | None:

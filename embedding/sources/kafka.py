@@ -16,7 +16,7 @@ from embedding.sources.kinds import SOURCES, SourceTraits
 from embedding.sources.streamed import (
     STREAM_FIELDS,
     STREAM_SETTINGS,
-    StreamedRecords,
+    StreamAdapter,
     decoded_record,
     need_stream,
 )
@@ -83,36 +83,38 @@ class BrokerTopic:
     async def _messages(
         self, consumer: Any, offsets: Mapping[int, int], most: int
     ) -> tuple[Sequence[TopicMessage], bool]:
-        places = consumer.assignment()
-        if not places:
+        partitions = consumer.assignment()
+        if not partitions:
             raise FetchError("parse", f"{self._place}: no such topic.")
-        ends = await consumer.end_offsets(places)
-        begins = await consumer.beginning_offsets(places)
-        at = {}
-        for place in places:
-            offset = offsets.get(place.partition, 0)
-            # A topic that was made again ends before the place that is remembered of the old one.
-            at[place] = max(0 if offset > ends[place] else offset, begins[place])
-        for place in places:
-            consumer.seek(place, at[place])
-        found: list[TopicMessage] = []
+        ends = await consumer.end_offsets(partitions)
+        begins = await consumer.beginning_offsets(partitions)
+        positions = {}
+        for part in partitions:
+            offset = offsets.get(part.partition, 0)
+            # A topic that was made again ends before the offset that is remembered of the old one.
+            positions[part] = max(0 if offset > ends[part] else offset, begins[part])
+            consumer.seek(part, positions[part])
+        messages: list[TopicMessage] = []
         deadline = time.monotonic() + _TIMEOUT_S
-        while len(found) < most and any(at[place] < ends[place] for place in places):
-            answer = await consumer.getmany(timeout_ms=_WAIT_MS, max_records=most - len(found))
-            for place, records in answer.items():
-                found += [
+        while len(messages) < most and any(positions[part] < ends[part] for part in partitions):
+            answer = await consumer.getmany(timeout_ms=_WAIT_MS, max_records=most - len(messages))
+            for part, records in answer.items():
+                messages += [
                     TopicMessage(
-                        place.partition, one.offset, max(one.timestamp or 0, 0) / 1000, one.value
+                        part.partition,
+                        record.offset,
+                        max(record.timestamp or 0, 0) / 1000,
+                        record.value,
                     )
-                    for one in records
-                    if one.value is not None
+                    for record in records
+                    if record.value is not None
                 ]
-            for place in places:
+            for part in partitions:
                 # Behind a control record of a transaction there is a position and no message.
-                at[place] = await consumer.position(place)
+                positions[part] = await consumer.position(part)
             if time.monotonic() > deadline:
                 break
-        return found, all(at[place] >= ends[place] for place in places)
+        return messages, all(positions[part] >= ends[part] for part in partitions)
 
 
 @SOURCES.register(
@@ -125,7 +127,7 @@ class BrokerTopic:
         schemes=("kafka",),
     ),
 )
-class KafkaAdapter:
+class KafkaAdapter(StreamAdapter):
     """Reads a topic from its beginning, then what is new.
 
     What was read before a restart is read again, and known by partition and offset.
@@ -134,10 +136,8 @@ class KafkaAdapter:
     def __init__(
         self, source: SourceConfig, pseudonyms: Pseudonyms, topic: BrokerTopic | None = None
     ) -> None:
-        self.source = source
-        self.complete = False
+        super().__init__(source, pseudonyms)
         self._topic = topic or BrokerTopic(source.url, str(source.stream))
-        self._records = StreamedRecords(source, pseudonyms)
         self._offsets: dict[int, int] = {}
         self._made_again: set[int] = set()
 
@@ -145,15 +145,15 @@ class KafkaAdapter:
         del web
         self.complete = False
         messages, complete = await self._topic.read(dict(self._offsets), self.source.max_items)
-        for one in messages:
-            if one.offset < self._offsets.get(one.partition, 0):
-                self._made_again.add(one.partition)
-            self._offsets[one.partition] = one.offset + 1
-            arrived = datetime.fromtimestamp(one.arrived, UTC) if one.arrived else None
-            place = f"{one.partition}-{one.offset}"
-            if one.partition in self._made_again:
-                place += f"-{one.arrived:.3f}"  # the same offset was another message before
-            item = self._records.item(place, decoded_record(one.value), arrived)
+        for message in messages:
+            if message.offset < self._offsets.get(message.partition, 0):
+                self._made_again.add(message.partition)
+            self._offsets[message.partition] = message.offset + 1
+            arrived = datetime.fromtimestamp(message.arrived, UTC) if message.arrived else None
+            offset = f"{message.partition}-{message.offset}"
+            if message.partition in self._made_again:
+                offset += f"-{message.arrived:.3f}"  # the same offset was another message before
+            item = self.item(offset, decoded_record(message.value), arrived)
             if item is not None:
                 yield item
         self.complete = complete

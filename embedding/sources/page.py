@@ -11,7 +11,14 @@ from lxml.cssselect import CSSSelector, SelectorError
 from lxml.etree import ParserError
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
+from embedding.sources.base import (
+    FetchedPage,
+    ListedItem,
+    ListingPage,
+    Reference,
+    SourceAdapter,
+    Web,
+)
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import LINK_SELECTOR, join, linked
@@ -82,15 +89,10 @@ def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
         discoverable=True,
     ),
 )
-class PageAdapter:
+class PageAdapter(SourceAdapter):
     """Lists links of a page and of the pages after it, until all links of one are known."""
 
     listing = staticmethod(read_links)
-
-    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        del pseudonyms  # a listing of articles names no author
-        self.source = source
-        self.complete = False
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         self.complete = False
@@ -121,7 +123,7 @@ def _following(pager: Sequence[html.HtmlElement], base: str, page: FetchedPage) 
         if link.partition("#")[0] in ("", page.url):
             link = _by_script(node, base, page) or page.url
         links += [link] if link != page.url else []
-    numbered = {number: one for one in reversed(links) if (number := _number(one)) is not None}
+    numbered = {number: url for url in reversed(links) if (number := _number(url)) is not None}
     if len(links) < 2 or not numbered:
         return links[0] if links else None
     # The address of the first page may not say so, and some count from 0.
@@ -137,8 +139,8 @@ def _number(url: str) -> int | None:
     fields = parse_qsl(parts.query)
     named = [value for name, value in fields if _NUMBER_OF_PAGE.fullmatch(name)]
     named = named or [value for name, value in fields if _OFFSET.fullmatch(name)]
-    found = re.fullmatch(r"[0-9]{1,6}", named[0]) if named else _PATH_OF_PAGE.search(parts.path)
-    return int(found[0].rpartition("/")[2]) if found else None
+    number = re.fullmatch(r"[0-9]{1,6}", named[0]) if named else _PATH_OF_PAGE.search(parts.path)
+    return int(number[0].rpartition("/")[2]) if number else None
 
 
 def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | None:
@@ -146,8 +148,8 @@ def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | No
     its address has a field for the number of a page. A form that is posted is asked for all the
     same; a server that does not answer gives the first page again, which is known."""
     call = _CALL.search(f"{link.get('href') or ''} {link.get('onclick') or ''}")
-    held = (link.get(name) or "" for name in ("data-page", "data-next-page", "data-next"))
-    number = call[1] if call else next((one for one in held if one.isdecimal()), None)
+    data = (link.get(name) or "" for name in ("data-page", "data-next-page", "data-next"))
+    number = call[1] if call else next(filter(str.isdecimal, data), None)
     if number is None:
         return None
     forms = [

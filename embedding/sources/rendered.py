@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
 
-from embedding.sources.base import Found, Inline, ListedItem, Pseudonyms, Reference, Web, event_time
+from embedding.sources.base import (
+    Found,
+    ListedItem,
+    Pseudonyms,
+    Reference,
+    SourceAdapter,
+    Web,
+    event_time,
+)
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
@@ -29,60 +36,45 @@ def check_items(source: SourceConfig) -> None:
         browser=True,
     ),
 )
-class RenderedAdapter:
+class RenderedAdapter(SourceAdapter):
     """Lists the items of a rendered page: inline texts, or links when no text is found there."""
 
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        self.source = source
-        self.complete = False
-        self._pseudonyms = pseudonyms
+        super().__init__(source, pseudonyms)
         self._links = re.compile(source.links or "")
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         self.complete = False
         most = self.source.max_items
 
-        def enough(found: Sequence[Found]) -> bool:
+        def enough(shown: Sequence[Found]) -> bool:
             # Boards show the newest first: once the lowest item is known, so is all below it.
-            keys = [self._key(one) for one in found[-1:]]
-            return len(found) >= most or bool(keys and web.all_known(keys))
+            keys = [self._key(item) for item in shown[-1:]]
+            return len(shown) >= most or bool(keys and web.all_known(keys))
 
         by_shape = self.source.answers and not self.source.items
-        found = await web.render(self.source.url, enough=enough)
+        shown = await web.render(self.source.url, enough=enough)
         now = event_time(web)
-        for one in found[:most]:
-            inline = self.source.text or (by_shape and one.text)
-            item = self._inline(one, now) if inline else self._reference(one, now)
-            if item is not None:
-                yield item
+        for item in shown[:most]:
+            when = parse_time(item.time, self.source.timezone, now)
+            if self.source.text or (by_shape and item.text):
+                if item.text.strip():
+                    yield self.inline(self._key(item), item.text, when, item.title, item.author)
+            else:
+                link = join(self.source.url, item.link)
+                if link and self._links.search(link):
+                    yield Reference(link, when, item.title)
         self.complete = True
 
-    def _reference(self, one: Found, now: datetime) -> Reference | None:
-        link = join(self.source.url, one.link)
-        if not link or not self._links.search(link):
-            return None
-        return Reference(link, parse_time(one.time, self.source.timezone, now), one.title)
-
-    def _inline(self, one: Found, now: datetime) -> Inline | None:
-        if not one.text.strip():
-            return None
-        return Inline(
-            key=self._key(one),
-            text=one.text,
-            published_at=parse_time(one.time, self.source.timezone, now),
-            title=one.title,
-            author=self._pseudonyms.grouped(self.source.name, one.author),
-        )
-
-    def _key(self, one: Found) -> str:
+    def _key(self, item: Found) -> str:
         """The item's own address, or the page's with the item's id, or with a digest of it."""
-        link = join(self.source.url, one.link)
+        link = join(self.source.url, item.link)
         if link and link != self.source.url:
             return link
         page = self.source.url.partition("#")[0]
-        if one.id:
-            return f"{page}#item-{one.id}"
+        if item.id:
+            return f"{page}#item-{item.id}"
         # `5분 전` is another text at the next poll: only a time that stays belongs to the item.
-        stays = parse_time(one.time, self.source.timezone) is not None
-        content = f"{one.author}\0{one.time if stays else ''}\0{one.text}".encode()
+        stays = parse_time(item.time, self.source.timezone) is not None
+        content = f"{item.author}\0{item.time if stays else ''}\0{item.text}".encode()
         return f"{page}#item-{hashlib.blake2b(content, digest_size=12).hexdigest()}"

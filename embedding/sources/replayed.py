@@ -13,7 +13,7 @@ from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted_text
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, SourceTraits
-from embedding.sources.streamed import StreamedRecords, decoded_record
+from embedding.sources.streamed import StreamAdapter, decoded_record
 
 
 @SOURCES.register(
@@ -24,16 +24,14 @@ from embedding.sources.streamed import StreamedRecords, decoded_record
         noun="a file that is played back",
     ),
 )
-class ReplayedAdapter:
+class ReplayedAdapter(StreamAdapter):
     """Plays a file sorted by time; without a replay clock all of the past appears at once."""
 
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
         if source.path is None:
             raise ConfigError(f"source {source.name!r}: a replayed source needs `path`.")
-        self.source = source
-        self.complete = False
+        super().__init__(source, pseudonyms)
         self._path = source.path
-        self._records = StreamedRecords(source, pseudonyms)
         self._lines: Iterator[tuple[int, str]] | None = None
         self._file: IO[str] | None = None
         self._waiting: Inline | None = None
@@ -70,17 +68,14 @@ class ReplayedAdapter:
                 self._file = opener(self._path, "rt", encoding="utf-8")
                 self._lines = enumerate(self._file, start=1)
             for number, line in self._lines:
-                item = self._read(number, line)
-                if item is not None:
+                record = decoded_record(line)
+                offset = dotted_text(record, self.source.id) or str(number)
+                if (item := self.item(offset, record, None)) is not None:
                     return item
         except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
             raise FetchError("parse", f"{self._path}: cannot be read ({error}).") from error
         self.close()
         return None
-
-    def _read(self, number: int, line: str) -> Inline | None:
-        record = decoded_record(line)
-        return self._records.item(dotted_text(record, self.source.id) or str(number), record, None)
 
     def close(self) -> None:
         if self._file is not None:

@@ -7,7 +7,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from lxml import etree
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
+from embedding.sources.base import (
+    FetchedPage,
+    ListedItem,
+    ListingPage,
+    Pseudonyms,
+    Reference,
+    SourceAdapter,
+    Web,
+)
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
 from embedding.sources.feed import read_feed
@@ -54,17 +62,16 @@ def read_map(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The newest `max_items` articles whose address matches, and the newest `pages` children."""
     if _FEED.match(page.text):  # a sitemap may be one (sitemaps.org)
         return read_feed(source, page)
-    found, links = read_sitemap(page, source.timezone), re.compile(source.links or "")
-    # Plain sitemaps are often oldest first: the newest must survive the limits.
-    matching = [one for one in found.references if links.search(one.url)]
-    return ListingPage(
-        tuple(sorted(matching, key=_when, reverse=True)[: source.max_items]),
-        children=tuple(sorted(found.children, key=_when, reverse=True)[: source.pages]),
-    )
+    listing, links = read_sitemap(page, source.timezone), re.compile(source.links or "")
 
+    def newest(references: Iterable[Reference], most: int) -> tuple[Reference, ...]:
+        # Plain sitemaps are often oldest first: the newest must survive the limits.
+        ordered = sorted(references, key=lambda it: it.published_at or _OLDEST, reverse=True)
+        return tuple(ordered[:most])
 
-def _when(one: Reference) -> datetime:
-    return one.published_at or _OLDEST
+    matching = (reference for reference in listing.references if links.search(reference.url))
+    children = newest(listing.children, source.pages)
+    return ListingPage(newest(matching, source.max_items), children=children)
 
 
 def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
@@ -73,33 +80,37 @@ def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
     Raises FetchError.
     """
     text = _plain(page)
-    begin = _ROOT.search(text)
-    if begin is None and not text.startswith("<"):
-        return _addresses(text, page.url)
+    head = _ROOT.search(text)
+    if head is None and not text.startswith("<"):
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        links = list(filter(_ADDRESS.fullmatch, lines))
+        if not lines or len(links) < len(lines) / 2:
+            raise FetchError(
+                "parse", f"{page.url}: not a sitemap (neither XML nor an address a line)."
+            )
+        return ListingPage(tuple(Reference(join(page.url, link)) for link in links))
     # A program may have written warnings before it.
-    text = text[begin.start() if begin else 0 :]
+    text = text[head.start() if head else 0 :]
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_comments=True
     )
+    # A bare `&`, as in `?a=1&b=2`, stands for itself, as each does in CDATA.
+    begin, *sections = text.split("<![CDATA[")
+    parts = [_BARE.sub("&amp;", begin)]
+    for section in sections:
+        data, end, rest = section.partition("]]>")
+        parts += ["<![CDATA[", data, end, _BARE.sub("&amp;", rest)]
     try:
-        root = etree.fromstring(_escaped(text).encode("utf-8", "replace"), parser)
+        root = etree.fromstring("".join(parts).encode("utf-8", "replace"), parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise FetchError("parse", f"{page.url}: not an XML sitemap.") from error
     if root is None or _local(root) not in ("urlset", "sitemapindex"):
         raise FetchError("parse", f"{page.url}: not a sitemap (neither urlset nor sitemapindex).")
     # Where it is cut off, the last address may be a part of one.
     nodes = list(root) if text.endswith(">") else root[:-1]
-    found = tuple(entry for node in nodes if (entry := _entry(node, page.url, zone)))
+    entries = tuple(entry for node in nodes if (entry := _entry(node, page.url, zone)))
     index = _local(root) == "sitemapindex"
-    return ListingPage((), children=found) if index else ListingPage(found)
-
-
-def _addresses(text: str, url: str) -> ListingPage:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    links = [line for line in lines if _ADDRESS.fullmatch(line)]
-    if not lines or len(links) < len(lines) / 2:
-        raise FetchError("parse", f"{url}: not a sitemap (neither XML nor an address a line).")
-    return ListingPage(tuple(Reference(join(url, link)) for link in links))
+    return ListingPage((), children=entries) if index else ListingPage(entries)
 
 
 def _plain(page: FetchedPage) -> str:
@@ -126,15 +137,6 @@ def _unpacked(page: FetchedPage) -> bytes:
     if len(body) > _MAX_BYTES:
         raise FetchError("too_large", f"{page.url}: unpacks to more than {_MAX_BYTES} bytes.")
     return bytes(body)
-
-
-def _escaped(text: str) -> str:
-    """XML in which a bare `&`, as in `?a=1&b=2`, stands for itself."""
-    parts = []
-    for at, part in enumerate(text.split("<![CDATA[")):
-        kept, end, rest = part.partition("]]>") if at else ("", "", part)
-        parts += ["<![CDATA[" if at else "", kept, end, _BARE.sub("&amp;", rest)]
-    return "".join(parts)
 
 
 def _local(node: etree._Element) -> str:
@@ -165,12 +167,12 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
 
 
 def _texts(node: etree._Element) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """The first text of each name among the children of an element."""
+    texts: dict[str, str] = {}
     for child in node:
-        text = (child.text or "").strip()
-        if text:
-            found.setdefault(_local(child), text)
-    return found
+        if text := (child.text or "").strip():
+            texts.setdefault(_local(child), text)
+    return texts
 
 
 @SOURCES.register(
@@ -182,7 +184,7 @@ def _texts(node: etree._Element) -> dict[str, str]:
         discoverable=True,
     ),
 )
-class SitemapAdapter:
+class SitemapAdapter(SourceAdapter):
     """Lists the articles of a sitemap and of its newest children.
 
     A changed `lastmod` is a sign that a child has something new, and some sites change it without
@@ -193,9 +195,7 @@ class SitemapAdapter:
     listing = staticmethod(read_map)
 
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        del pseudonyms  # a listing of articles names no author
-        self.source = source
-        self.complete = False
+        super().__init__(source, pseudonyms)
         self._children: tuple[Reference, ...] = ()
         self._seen: dict[str, _Child] = {}
         self.trust = ChangeRate(_SILENT, trust=_TRUST)
@@ -217,7 +217,8 @@ class SitemapAdapter:
             sitemap = await self._get(web, url)
             wanted = sitemap.references[:left] if sitemap else ()
             if child.read:
-                changed = bool(wanted) and not web.all_known([one.url for one in wanted])
+                urls = [reference.url for reference in wanted]
+                changed = bool(urls) and not web.all_known(urls)
                 self.trust.observe(child.polls, changed, child.signs)
             for reference in wanted:
                 left -= 1
