@@ -96,7 +96,13 @@ def canonical(url: str) -> str:
         return url.strip()
     mark = parts.fragment if parts.fragment.startswith(_ITEM_MARKS) else ""
     parts = urlsplit(join(url, plain(url)) or plain(url))
-    query = "&".join(pair for pair in parts.query.split("&") if pair and not _tells_nothing(pair))
+    telling = []
+    for pair in filter(None, parts.query.split("&")):
+        name, _, value = pair.partition("=")
+        session = _SESSION.match(name) and _SESSION_VALUE.match(value)
+        if not session and not _TRACKING.match(name):
+            telling.append(pair)
+    query = "&".join(telling)
     scheme = parts.scheme.lower()
     host = bracketed((parts.hostname or "").rstrip("."))
     if port not in (None, _DEFAULT_PORTS[scheme]):
@@ -106,15 +112,12 @@ def canonical(url: str) -> str:
     return f"{whole}#{mark}" if mark else whole
 
 
-def _tells_nothing(pair: str) -> bool:
-    name, _, value = pair.partition("=")
-    return bool(_TRACKING.match(name) or (_SESSION.match(name) and _SESSION_VALUE.match(value)))
-
-
 def _spelt(text: str) -> str:
     """One spelling of percent-encoding: upper case, and none of letters that need none."""
     return _ENCODED.sub(
-        lambda one: letter if _UNRESERVED.match(letter := chr(int(one[1], 16))) else one[0].upper(),
+        lambda code: (
+            letter if _UNRESERVED.match(letter := chr(int(code[1], 16))) else code[0].upper()
+        ),
         text,
     )
 

@@ -89,7 +89,7 @@ async def collect(
     While the page waits for an answer more may come: the looks at it do not count, for `patience`
     seconds at most, as some pages keep a request open for ever. Raises FetchError (`empty`).
     """
-    found: Sequence[Found] = ()
+    shown: Sequence[Found] = ()
     still = scrolls = 0
     changed = time.monotonic()
     while True:
@@ -98,18 +98,18 @@ async def collect(
         seen = await _seen(page, source, answers)
         if not requests.open or time.monotonic() - changed > patience:
             still += 1
-        if len(seen) > len(found):
-            found, still, changed = seen, 0, time.monotonic()
-            if enough(found) or scrolls >= source.pages:
-                return found
+        if len(seen) > len(shown):
+            shown, still, changed = seen, 0, time.monotonic()
+            if enough(shown) or scrolls >= source.pages:
+                return shown
             scrolls += 1
             await _evaluate(page, _SCROLL)
-        elif found and still >= _STILL:
-            return found
-        elif found and still and scrolls:
+        elif shown and still >= _STILL:
+            return shown
+        elif shown and still and scrolls:
             # An answer is read before the page has drawn it: then it was not yet long enough.
             await _evaluate(page, _SCROLL)
-        elif not found and still >= _EMPTY:
+        elif not shown and still >= _EMPTY:
             raise FetchError("empty", f"{source.url}: no item of it appeared.")
         if requests.arrived == arrived:
             await asyncio.sleep(_QUIET)
@@ -118,9 +118,9 @@ async def collect(
 async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Sequence[Found]:
     from playwright.async_api import Error
 
-    found = answers.found()
-    if found or answers.exclusive:
-        return found
+    answered = answers.items()
+    if answered or answers.exclusive:
+        return answered
     fields = {name: getattr(source, name) for name in ANSWER_FIELDS}
     try:
         rows = await _evaluate(page, _EXTRACT, [source.items, fields, source.max_items])
@@ -316,11 +316,11 @@ class BrowserPool:
         context.on("page", _close)
         # `render_deadline` is the limit, not Playwright's own.
         await page.goto(visit.first.url, wait_until="commit", timeout=0)
-        found = await collect(
+        shown = await collect(
             page, visit.source, requests, answers, visit.enough, patience=self._config.timeout
         )
-        self._unchanged.keep(visit.source.name, visit.request.url, parts, found)
-        return found
+        self._unchanged.keep(visit.source.name, visit.request.url, parts, shown)
+        return shown
 
     async def _started(self) -> ChromiumProcess:
         async with self._starting:

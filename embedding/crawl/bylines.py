@@ -138,15 +138,13 @@ def person(text: object) -> str:
 
 def people(texts: Iterable[object]) -> tuple[str, ...]:
     """The names in several of them, each once; one text may hold several names."""
-    found: dict[str, None] = {}
-    for text in texts:
-        for part in _SPLIT.split(text) if isinstance(text, str) else ():
-            name = person(part)
-            if name:
-                found[name] = None
-        if len(found) >= _MOST_NAMES:
+    parts = (part for text in texts if isinstance(text, str) for part in _SPLIT.split(text))
+    names: dict[str, None] = {}
+    for name in filter(None, map(person, parts)):
+        names[name] = None
+        if len(names) == _MOST_NAMES:
             break
-    return tuple(found)[:_MOST_NAMES]
+    return tuple(names)
 
 
 def authors_of(tree: Any, blocks: list[Any]) -> tuple[str, ...]:
@@ -168,40 +166,38 @@ def drop_bylines(tree: Any) -> None:
 
 def without_bylines(text: str, names: Iterable[str] = ()) -> tuple[str, tuple[str, ...]]:
     """A text without bylines, and all names of its authors: `names` and those found in bylines."""
-    found: dict[str, None] = dict.fromkeys(names)
+    authors: dict[str, None] = dict.fromkeys(names)
     lines = []
     for line in text.split("\n"):
-        rest = _line(line, found)
+        rest = _line(line, authors)
         if rest or not line:
             lines.append(rest)
-    known = tuple(found)
+    known = tuple(authors)
     return without_names("\n".join(lines), known), known
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
     """A text without these names, each with the role and the particle behind it."""
     for name in sorted(set(names), key=len, reverse=True):
-        if len(name) >= 2 and name in text:
-            text = _of_name(name).sub("", text)
+        if len(name) < 2 or name not in text:
+            continue
+        behind = rf"(?:\s?{_ROLE})?(?:{_PARTICLE}(?!\w))?"
+        if len(name) < 4 and _HANGUL_END.search(name):
+            # A short name is the beginning of other words: nothing but a particle may follow.
+            behind += r"(?!\w)"
+        elif not _HANGUL_END.search(name):
+            behind += r"(?![A-Za-z0-9])"
+        text = re.sub(rf"(?<!\w){re.escape(name)}{behind}", "", text)
     return text
 
 
-def _of_name(name: str) -> re.Pattern[str]:
-    behind = rf"(?:\s?{_ROLE})?(?:{_PARTICLE}(?!\w))?"
-    if len(name) < 4 and _HANGUL_END.search(name):
-        # A short name is the beginning of other words: nothing but a particle may follow.
-        behind += r"(?!\w)"
-    elif not _HANGUL_END.search(name):
-        behind += r"(?![A-Za-z0-9])"
-    return re.compile(rf"(?<!\w){re.escape(name)}{behind}")
-
-
-def _line(line: str, found: dict[str, None]) -> str:
+def _line(line: str, authors: dict[str, None]) -> str:
+    """A line without what is a byline; names in that are added to the authors."""
     if len(line) <= _LONGEST_BYLINE:
         for pattern in (_LINE, _ENGLISH_LINE, _ENGLISH_ROLE_LINE):
             whole = pattern.fullmatch(line)
             if whole is not None:
-                _note(whole[0] if pattern is _LINE else whole[1], found)
+                _note(whole[0] if pattern is _LINE else whole[1], authors)
                 return ""
         if _DATE_LINE.fullmatch(line) or _MAIL_LINE.fullmatch(line):
             return ""
@@ -209,23 +205,23 @@ def _line(line: str, found: dict[str, None]) -> str:
     for pattern in (_LEAD, _PLAIN_LEAD):
         lead = pattern.match(rest)
         if lead is not None:
-            _note(lead[1], found)
+            _note(lead[1], authors)
             rest = rest[lead.end() :]
     for pattern in (_CREDIT, _COPYRIGHT):
         rest = pattern.sub(" ", rest)
     for pattern in (_BRACKETS, _WRITER, *([_WITH_MAIL] if "@" in rest else ())):
-        for one in pattern.finditer(rest):
-            _note(one[1], found)
+        for byline in pattern.finditer(rest):
+            _note(byline[1], authors)
         rest = pattern.sub(" ", rest)
     tail = _TAIL.search(rest[-_LONGEST_BYLINE:])
     if tail is not None:
-        _note(tail[1], found)
+        _note(tail[1], authors)
         rest = rest[: len(rest) - len(tail[0])]
     return line if rest == line else rest.strip()
 
 
-def _note(byline: str, found: dict[str, None]) -> None:
-    found |= dict.fromkeys(people(_NAME_OF_ROLE.findall(byline) or [byline]))
+def _note(byline: str, authors: dict[str, None]) -> None:
+    authors |= dict.fromkeys(people(_NAME_OF_ROLE.findall(byline) or [byline]))
 
 
 def _elements(tree: Any) -> Iterator[Any]:
@@ -257,7 +253,7 @@ def _given(tree: Any, blocks: list[Any]) -> Iterator[object]:
     for node in _elements(tree):
         text = " ".join(node.text_content().split())
         named = node.xpath(".//*[@itemprop='name']")
-        yield from (" ".join(one.text_content().split()) for one in named)
+        yield from (" ".join(name.text_content().split()) for name in named)
         roles = _NAME_OF_ROLE.findall(text)
         if roles:
             yield from roles
@@ -267,11 +263,11 @@ def _given(tree: Any, blocks: list[Any]) -> Iterator[object]:
 
 def _names_in(value: Any, by_id: Mapping[str, dict[str, Any]]) -> Iterator[object]:
     """Names of persons: texts, or objects that have a name or point at one that has."""
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, dict) and "@value" not in one:
-            named = one if "name" in one else by_id.get(str(one.get("@id")), one)
+    for author in value if isinstance(value, list) else [value]:
+        if isinstance(author, dict) and "@value" not in author:
+            named = author if "name" in author else by_id.get(str(author.get("@id")), author)
             if "Organization" not in str(named.get("@type")):
                 yield from texts_of(named.get("name"))
-            yield from _names_in(one.get("@list"), {})
+            yield from _names_in(author.get("@list"), {})
         else:
-            yield from texts_of(one)
+            yield from texts_of(author)

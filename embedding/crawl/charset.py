@@ -88,11 +88,11 @@ def _declared(body: bytes, headers: Mapping[str, str]) -> list[str]:
     known: list[str] = []
     for name in names:
         try:
-            found = codecs.lookup(name).name
+            codec = codecs.lookup(name).name
         except LookupError:
             continue
-        if found not in _NEVER:
-            known.append(_WIDER.get(found, found))
+        if codec not in _NEVER:
+            known.append(_WIDER.get(codec, codec))
     return list(dict.fromkeys(known))
 
 

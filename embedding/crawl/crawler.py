@@ -93,7 +93,7 @@ class Crawler:
         await self._ready.wait()
         wanted = {source.name: source for source in sources}
         known = {name: runner.source for name, runner in self._runners.items()}
-        fresh = [one for name, one in wanted.items() if known.get(name) != one]
+        fresh = [source for name, source in wanted.items() if known.get(name) != source]
         adapters = [make_adapter(source, self._pseudonyms) for source in fresh]
         gone = [name for name, source in known.items() if wanted.get(name) != source]
         await _end([task for name in gone for task in self._tasks.pop(name)])

@@ -90,18 +90,21 @@ def extract(
     publication = published(tree, described, url, zone, read_at)
     links = tree.xpath("//link[@rel='canonical']/@href")
     canonical, title = join(url, str(links[0])) or None if links else None, _title(tree)
-    refreshed, framed = _refreshed(tree, url), _framed(tree, url)
-    scripts = (one.strip(" \t\r\n<!-/>;") for one in tree.xpath("//script/text()"))
-    moved = _first([found[2] for one in scripts if (found := _MOVED.fullmatch(one))], url)
+    metas = tree.xpath("//meta[@http-equiv and @content][not(ancestor::noscript)]")
+    contents = (m.get("content") for m in metas if m.get("http-equiv").lower() == "refresh")
+    refreshed = _first([link[1] for text in contents if (link := _REFRESH.match(text))], url)
+    framed = _framed(tree, url)
+    scripts = (code.strip(" \t\r\n<!-/>;") for code in tree.xpath("//script/text()"))
+    moved = _first([goes[2] for code in scripts if (goes := _MOVED.fullmatch(code))], url)
     named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))
     drop_bylines(tree)
     try:
-        found = bare_extraction(
+        article = bare_extraction(
             tree, fast=True, with_metadata=False, include_comments=False, include_tables=False
         )
     except (ValueError, TypeError, AttributeError, RecursionError, etree.LxmlError) as error:
         raise FetchError("parse", f"{url}: the page cannot be read.") from error
-    text, named = without_bylines(_tidy(str(getattr(found, "text", "") or "")), named)
+    text, named = without_bylines(_tidy(str(getattr(article, "text", "") or "")), named)
     # What stands on a page that its reader hardly sees is no article.
     text = "" if refreshed else _tidy(text)
     title = " ".join(without_names(title, named).split())
@@ -142,27 +145,21 @@ def _tidy(text: str) -> str:
 
 def _title(tree: Any) -> str:
     for path in ("//meta[@property='og:title']/@content", "//title/text()", "//h1//text()"):
-        if found := " ".join(" ".join(tree.xpath(path)[:1]).split()):
-            return found[:300]
+        if title := " ".join(" ".join(tree.xpath(path)[:1]).split()):
+            return title[:300]
     return ""
-
-
-def _refreshed(tree: Any, url: str) -> str | None:
-    """The page of the same site to which this one sends its readers at once."""
-    metas = tree.xpath("//meta[@http-equiv and @content][not(ancestor::noscript)]")
-    contents = (m.get("content") for m in metas if m.get("http-equiv").lower() == "refresh")
-    return _first([found[1] for one in contents if (found := _REFRESH.match(one))], url)
 
 
 def _framed(tree: Any, url: str) -> str | None:
     """The page of the same site in the frame of the article: known by its name, else the first."""
     frames = tree.xpath("//frame[@src] | //iframe[@src][not(ancestor::noscript)]")
-    main = [one for one in frames if _MAIN.search(f"{one.get('name')} {one.get('id')}")]
+    main = [frame for frame in frames if _MAIN.search(f"{frame.get('name')} {frame.get('id')}")]
     # An <iframe> of another name may be an advertisement.
-    others = [one for one in frames if one.tag == "frame"]
-    return _first([one.get("src") for one in (*main, *others)], url)
+    others = [frame for frame in frames if frame.tag == "frame"]
+    return _first([frame.get("src") for frame in (*main, *others)], url)
 
 
 def _first(links: Sequence[str], url: str) -> str | None:
+    """The first of the links that leads to another page of the same site."""
     pages = (join(url, link).partition("#")[0] for link in links)
     return next((page for page in pages if page not in ("", url) and same_site(page, url)), None)

@@ -15,25 +15,22 @@ from embedding.sources.base import FetchedPage, ListingPage, Reference
 from embedding.sources.config import SourceConfig
 
 
-def encode(found: Extracted) -> Reply:
-    """`found` as a frame."""
-    return {**vars(found), "signature": ""}, found.signature
+def encode(extracted: Extracted) -> Reply:
+    """A frame that holds it."""
+    return {**vars(extracted), "signature": ""}, extracted.signature
 
 
 def decode(value: dict[str, Any], signature: bytes) -> Extracted:
     """Inverse of `encode`; raises the FetchError that the worker sent instead."""
-    _raise_refusal(value)
-    return Extracted(**{**value, **_own(value), "signature": signature})
-
-
-def _own(value: dict[str, Any]) -> dict[str, Any]:
-    """What JSON has no words for."""
-    return {"published_at": _time(value["published_at"]), "authors": tuple(value["authors"])}
-
-
-def _raise_refusal(value: dict[str, Any]) -> None:
     if "reason" in value:
         raise FetchError(value["reason"], value["message"])
+    return Extracted(**{**_restored(value), "signature": signature})
+
+
+def _restored(value: dict[str, Any]) -> dict[str, Any]:
+    """With what JSON has no words for."""
+    published, authors = _time(value["published_at"]), tuple(value["authors"])
+    return {**value, "published_at": published, "authors": authors}
 
 
 def _time(text: str | None) -> datetime | None:
@@ -57,9 +54,10 @@ def ask_listing(source: SourceConfig, page: FetchedPage) -> Reply:
 
 def decode_listing(value: dict[str, Any]) -> ListingPage:
     """The answer to it; raises the FetchError that the worker sent instead."""
-    _raise_refusal(value)
+    if "reason" in value:
+        raise FetchError(value["reason"], value["message"])
     references, children = (
-        tuple(Reference(**{**one, **_own(one)}) for one in value[name])
+        tuple(Reference(**_restored(reference)) for reference in value[name])
         for name in ("references", "children")
     )
     return ListingPage(references, value["next"], children)
@@ -72,9 +70,9 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
     source = SourceConfig.model_validate(request["source"])
     read_at, encoding = _time(request["read_at"]), request["encoding"]
     page = FetchedPage(request["url"], text, body, {}, read_at=read_at, encoding=encoding)
-    found = read_listing(source, page)
-    rows = {name: list(map(vars, getattr(found, name))) for name in ("references", "children")}
-    return {**rows, "next": found.next}
+    listing = read_listing(source, page)
+    rows = {name: list(map(vars, getattr(listing, name))) for name in ("references", "children")}
+    return {**rows, "next": listing.next}
 
 
 def answer(request: dict[str, Any], page: bytes) -> Reply:

@@ -31,8 +31,8 @@ def shortened(text: str, most: int) -> str:
     least = int(most * _NEAR)
     for end in (_END, _BLANK):
         # One character more: it says whether a sentence or word ends right at the limit.
-        ends = [found.end() for found in end.finditer(text, least, most + 1)]
-        ends = [at for at in ends if at <= most + (end is _BLANK)]
+        ends = [match.end() for match in end.finditer(text, least, most + 1)]
+        ends = [position for position in ends if position <= most + (end is _BLANK)]
         if ends:
             return text[: ends[-1]].rstrip()
     return text[:most]
@@ -95,19 +95,18 @@ class Extractor(ChildPool):
         if not kind.lower().startswith(_READABLE):
             raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
         if self._in_processes:
-            header = {"type": kind, "url": answer.url, "zone": zone, "authors": list(authors)}
-            found = decode(
-                *await self._ask(answer.url, {**header, "read_at": read_at}, answer.body)
-            )
+            header: dict[str, Any] = {"type": kind, "url": answer.url, "zone": zone}
+            header |= {"authors": list(authors), "read_at": read_at}
+            extracted = decode(*await self._ask(answer.url, header, answer.body))
         else:
             page = (answer.body, kind, answer.url, zone, authors, read_at)
-            found = await self._in_thread(answer.url, read_page, *page)
-        if not found.text or len(found.text) < least:
+            extracted = await self._in_thread(answer.url, read_page, *page)
+        if not extracted.text or len(extracted.text) < least:
             message = f"{answer.url}: fewer than {least} characters of text."
-            if found.shows:
-                raise _NoArticleError(message, found.shows)
+            if extracted.shows:
+                raise _NoArticleError(message, extracted.shows)
             raise FetchError("empty", message)
-        return replace(found, text=shortened(found.text, self._most))
+        return replace(extracted, text=shortened(extracted.text, self._most))
 
     async def follow(
         self,

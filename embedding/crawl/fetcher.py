@@ -70,10 +70,10 @@ class SystemResolver:
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Addresses of a name; raises OSError."""
-        found = await asyncio.get_running_loop().run_in_executor(
+        entries = await asyncio.get_running_loop().run_in_executor(
             self._threads, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         )
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -127,18 +127,18 @@ class AddressGuard:
         if port < _PRIVILEGED and port not in _USUAL_PORTS and not self.trusts(host, port):
             raise FetchError("port", f"{host}:{port}: a port of another service than the web.")
         try:
-            found = await self._resolver(host, port)
+            addresses = await self._resolver(host, port)
         except (OSError, UnicodeError) as error:
             raise FetchError("dns", f"{host}: the name does not resolve.", retry_after=0) from error
-        if not found:
+        if not addresses:
             raise FetchError("dns", f"{host}: the name has no address.", retry_after=0)
-        if not self.trusts(host, port) and not all(is_public(address) for address in found):
+        if not self.trusts(host, port) and not all(map(is_public, addresses)):
             raise FetchError(
                 "private_address",
                 f"{host}:{port}: a private address; crawl.allow_private_hosts names exceptions, "
                 f"as in {host}:{port}.",
             )
-        return found
+        return addresses
 
     async def judge_named(self, host: str, port: int) -> None:
         """The same judgement for a name that somebody else will resolve.
@@ -224,7 +224,12 @@ class HostLimiter:
         """
         state = self._hosts.get(host)
         if state is None:
-            self._forget(now)
+            if len(self._hosts) >= _MOST_HOSTS:  # those that nothing is known of any more
+                self._hosts = {
+                    name: known
+                    for name, known in self._hosts.items()
+                    if known.in_flight or max(known.next_at, known.blocked_until) > now
+                }
             state = self._hosts[host] = HostState()
         if state.in_flight >= (1 if single else self._per_host):
             return float("inf")
@@ -249,16 +254,6 @@ class HostLimiter:
         if state.failures >= _TOLERATED:
             rest = max(rest, min(_COOL_DOWN * 2 ** (state.failures - _TOLERATED), _LONGEST))
         state.blocked_until = max(state.blocked_until, now + rest)
-
-    def _forget(self, now: float) -> None:
-        """Drop hosts that nothing is known of any more, once there are many."""
-        if len(self._hosts) < _MOST_HOSTS:
-            return
-        self._hosts = {
-            host: state
-            for host, state in self._hosts.items()
-            if state.in_flight or max(state.next_at, state.blocked_until) > now
-        }
 
 
 class Gate:
@@ -400,18 +395,18 @@ class Response:
         """The body decoded; raises FetchError (`bad_encoding`)."""
         return self._decoded()[0]
 
+    def _decoded(self) -> tuple[str, str]:
+        try:
+            return decode_named(self.body, self.headers)
+        except FetchError as error:
+            raise _located(error, self.url) from error
+
     def page(self, read_at: datetime) -> FetchedPage:
         """What an adapter sees of it; raises FetchError (`bad_encoding`)."""
         # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
         packed = self.body.startswith(b"\x1f\x8b")
         text, encoding = ("", "utf-8") if packed else self._decoded()
         return FetchedPage(self.url, text, self.body, self.headers, self.status, read_at, encoding)
-
-    def _decoded(self) -> tuple[str, str]:
-        try:
-            return decode_named(self.body, self.headers)
-        except FetchError as error:
-            raise _located(error, self.url) from error
 
 
 class Fetcher:
@@ -442,10 +437,12 @@ class Fetcher:
                 return answer
             if following in seen:
                 break
-            request = _follow(request, following, answer.status)
+            # Validators belong to the first address only.
+            request = replace(request, url=following, etag=None, last_modified=None)
+            if answer.status not in (307, 308):
+                request = replace(request, method="GET", body=None)
         raise FetchError(
-            "redirect_loop",
-            f"{request.url}: a circle, or more than {REDIRECTS} redirects.",
+            "redirect_loop", f"{request.url}: a circle, or more than {REDIRECTS} redirects."
         )
 
     async def _polite(self, request: Request) -> Response:
@@ -505,8 +502,14 @@ class Fetcher:
                 headers = {key.lower(): value for key, value in response.headers.items()}
                 if not any_status and response.status_code not in _REDIRECTS:
                     _refuse_status(request.url, response.status_code, headers)
+                length = headers.get("content-length", "")
+                if not truncate and length.isdigit() and int(length) > limit:
+                    raise FetchError("too_large", f"the answer is larger than {limit} bytes.")
                 packed = Unpacker(headers.get("content-encoding", ""), limit, truncate=truncate)
-                whole = await _read(response, packed, headers, 0 if truncate else limit)
+                whole = True
+                async for part in response.aiter_raw():
+                    if not (whole := packed.feed(part)):
+                        break
                 body = packed.body(whole=whole)
                 return Response(request.url, response.status_code, headers, body)
         except FetchError as error:
@@ -559,12 +562,9 @@ class Fetcher:
 
     def _transport(self, proxy: str | None) -> httpx.AsyncBaseTransport:
         if proxy not in self._transports:
-            connections = max(self._config.concurrency, self._config.per_host)
-            self._transports[proxy] = (
-                GuardedTransport(self._guard, connections)
-                if proxy is None
-                else ProxiedTransport(self._guard, proxy, connections)
-            )
+            most = max(self._config.concurrency, self._config.per_host)
+            guarded = ProxiedTransport(self._guard, proxy, most) if proxy else None
+            self._transports[proxy] = guarded or GuardedTransport(self._guard, most)
         return self._transports[proxy]
 
     async def close(self) -> None:
@@ -572,32 +572,6 @@ class Fetcher:
             await transport.aclose()
         self._transports.clear()
         self._guard.close()
-
-
-async def _read(
-    response: httpx.Response, packed: Unpacker, headers: Mapping[str, str], limit: int
-) -> bool:
-    """Read the raw answer into `packed`; False when reading stopped at the limit."""
-    length = headers.get("content-length", "")
-    if limit and length.isdigit() and int(length) > limit:
-        raise FetchError("too_large", f"the answer is larger than {limit} bytes.")
-    async for part in response.aiter_raw():
-        if not packed.feed(part):
-            return False
-    return True
-
-
-def _follow(request: Request, url: str, status: int) -> Request:
-    """The request of the next hop; validators belong to the first address only."""
-    keep = status in (307, 308)
-    return replace(
-        request,
-        url=url,
-        etag=None,
-        last_modified=None,
-        method=request.method if keep else "GET",
-        body=request.body if keep else None,
-    )
 
 
 def _refuse_status(url: str, status: int, headers: Mapping[str, str]) -> None:

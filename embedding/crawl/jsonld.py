@@ -65,8 +65,8 @@ def texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         yield from texts_of(value.get("@value"))
     elif isinstance(value, list):
-        for one in value[:_MOST_CHILDREN]:
-            yield from texts_of(one) if not isinstance(one, list) else ()
+        for child in value[:_MOST_CHILDREN]:
+            yield from texts_of(child) if not isinstance(child, list) else ()
 
 
 def objects(value: Any, but: Collection[str] = (), depth: int = _DEPTH) -> Iterator[dict[str, Any]]:
@@ -151,6 +151,6 @@ def _plain(word: str) -> Any:
 def _unescaped(string: str) -> str:
     """What a string of JSON says; a backslash before another character than JSON knows is none."""
     valid = _ESCAPE.sub(
-        lambda one: one[0] if one["known"] else '\\"' if one["quote"] else "", string
+        lambda escape: escape[0] if escape["known"] else '\\"' if escape["quote"] else "", string
     )
     return str(json.loads(f'"{valid}"', strict=False))

@@ -52,7 +52,7 @@ class PageParts:
     document: bytes
     asked: list[tuple[Request, bytes]] = field(default_factory=list)
     whole: bool = True
-    found: Sequence[Found] = ()
+    shown: Sequence[Found] = ()
     trusted: int = 0
     at: float = field(default_factory=time.monotonic)
 
@@ -76,9 +76,9 @@ class UnchangedPages:
         self._fetcher = fetcher
         self._last: dict[tuple[str, str], PageParts] = {}
 
-    def keep(self, source: str, url: str, parts: PageParts, found: Sequence[Found]) -> None:
+    def keep(self, source: str, url: str, parts: PageParts, shown: Sequence[Found]) -> None:
         """Remember a rendering that can be compared, in place of the one before."""
-        parts.found = found
+        parts.shown = shown
         if parts.whole:
             self._last[source, url] = parts
         else:
@@ -92,7 +92,7 @@ class UnchangedPages:
         None where it has to be rendered; the answers are for that.
         """
         last = self._last.get((source, url))
-        if last is None or last.document != document or not enough(last.found):
+        if last is None or last.document != document or not enough(last.shown):
             return None, {}
         if last.trusted >= TRUSTED and time.monotonic() - last.at >= TRUSTED_S:
             return None, {}
@@ -105,7 +105,7 @@ class UnchangedPages:
             if digest(answer) != known:
                 return None, answers
         last.trusted += 1
-        return last.found, answers
+        return last.shown, answers
 
 
 # Scripts and style sheets that rendered pages share, kept in memory for a while.
@@ -140,7 +140,10 @@ class StaticFiles:
 
     def put(self, source: str, url: str, answer: Response, now: float) -> None:
         """Keep an answer for as long as it says, unless it forbids it or is too large."""
-        lasts = _lasts(answer.headers.get("cache-control", "").lower())
+        control = answer.headers.get("cache-control", "").lower()
+        stated = _MAX_AGE.search(control)
+        lasts = min(float(stated[1]), _LONGEST) if stated else _HEURISTIC
+        lasts = 0.0 if _NEVER.search(control) else lasts
         if answer.status != 200 or lasts <= 0 or len(answer.body) > self._limit // 4:
             return
         self._drop((source, url))
@@ -152,13 +155,6 @@ class StaticFiles:
     def _drop(self, key: tuple[str, str]) -> None:
         _, answer = self._kept.pop(key, (0.0, None))
         self._size -= len(answer.body) if answer else 0
-
-
-def _lasts(control: str) -> float:
-    if _NEVER.search(control):
-        return 0.0
-    stated = _MAX_AGE.search(control)
-    return min(float(stated[1]), _LONGEST) if stated else _HEURISTIC
 
 
 log = logging.getLogger(__name__)
@@ -228,32 +224,31 @@ class PageRequests:
             await route.abort("blockedbyclient")
             return
         try:
-            found = self._waiting.pop(url, None) or await self._found(wanted)
+            answer = self._waiting.pop(url, None) or await self._fetched(wanted)
             # The body is unpacked already and its length is set again.
             dropped = ("content-encoding", "content-length", "transfer-encoding", "connection")
-            headers = {key: value for key, value in found.headers.items() if key not in dropped}
-            body = found.body
+            headers = {key: value for key, value in answer.headers.items() if key not in dropped}
+            body = answer.body
             if kind == "document":
                 # The crawler's reading of the encoding holds, whatever the page says of itself.
                 headers["content-type"] = "text/html; charset=utf-8"
-                body = found.text().encode("utf-8", "replace")
+                body = answer.text().encode("utf-8", "replace")
         except FetchError as error:
             log.debug("%s inside a rendered page: %s", error.reason, url)
             await route.abort("failed")
             return
         if kind in _READ:
-            await asyncio.to_thread(self._answers.take, url, found.body)
-        await route.fulfill(status=found.status, headers=headers, body=body)
+            await asyncio.to_thread(self._answers.take, url, answer.body)
+        await route.fulfill(status=answer.status, headers=headers, body=body)
 
-    async def _found(self, wanted: PageRequest) -> Response:
+    async def _fetched(self, wanted: PageRequest) -> Response:
         cookies = self._request.cookies if self._for_operator(wanted) else {}
         shared = wanted.resource_type in _SHARED and wanted.method == "GET"
         # What was sent to the operator is no other frame's to see.
         shared = shared and cookies == self._request.cookies
         name = self._source.name
-        kept = self._statics.get(name, wanted.url, time.monotonic()) if shared else None
-        if kept is not None:
-            return kept
+        if shared and (known := self._statics.get(name, wanted.url, time.monotonic())):
+            return known
         request = replace(
             self._request,
             url=wanted.url,

@@ -101,7 +101,12 @@ def published(
     a time relative to `read_at`, and a guess of a day: the only one that stands alone in the
     text, or what htmldate finds and the page says in full.
     """
-    named = _metadata(tree)
+    named: dict[str, str] = {}
+    for meta in tree.xpath("//meta[@content]"):
+        for mark in ("property", "name", "itemprop", "http-equiv"):
+            name = (meta.get(mark) or "").strip().lower()
+            if name and meta.get("content").strip():
+                named.setdefault(name, meta.get("content"))
     own = (named.get(name) for name in _META)
     vague = [named[name] for name in _VAGUE_META if named.get(name)]
     candidates: tuple[tuple[DateOrigin, Iterator[object]], ...] = (
@@ -113,7 +118,9 @@ def published(
         for value in values:
             when = parse_time(value, zone, day_first=True)
             if when is not None:
-                others = _dates_of_articles(blocks) if origin == "metadata" else set(vague)
+                articles = filter(_is_article, chain.from_iterable(map(described, blocks)))
+                dates = {text for it in articles for text in texts_of(it.get("datePublished"))}
+                others = dates if origin == "metadata" else set(vague)
                 return Publication(_as_shown(tree, others, when, zone), origin)
     if read_at is not None:
         for value in chain(_of_elements(tree), _labelled(tree)):
@@ -135,7 +142,7 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
     times = sorted({when.astimezone(ZoneInfo(zone)) for when in read if when is not None})
     if times and times[0].date() == times[-1].date():
         # Of that day alone, and with its clock, the first is the publication.
-        first = next((one for one in times if one.time() != time()), times[0])
+        first = next((when for when in times if when.time() != time()), times[0])
         return Publication(first.astimezone(UTC), "guess")
     page = deepcopy(tree)
     for element in page.xpath("//aside | //blockquote | //*[@class or @id]"):
@@ -145,12 +152,12 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
     written = " ".join([url, *page.xpath(_WRITTEN)])
     written += " ".join(_IN_SCRIPT.findall(" ".join(page.xpath("//script/text()"))))
     try:
-        found = find_date(page, extensive_search=True, original_date=True, url=url)
+        day = find_date(page, extensive_search=True, original_date=True, url=url)
     except (ValueError, TypeError, AttributeError, RecursionError):
-        found = None
+        day = None
     # Of a year alone, as a copyright has it, htmldate makes its first day.
-    when = None if not found or found.endswith("-01-01") else parse_time(found, zone)
-    if when is None or not _day_in_full(date.fromisoformat(found)).search(written):
+    when = None if not day or day.endswith("-01-01") else parse_time(day, zone)
+    if when is None or not _day_in_full(date.fromisoformat(day)).search(written):
         return Publication()
     return Publication(when, "guess")
 
@@ -182,11 +189,6 @@ def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
             yield from texts_of(value.get(key))
 
 
-def _dates_of_articles(blocks: list[Any]) -> set[str]:
-    articles = (value for block in blocks for value in described(block) if _is_article(value))
-    return {text for value in articles for text in texts_of(value.get("datePublished"))}
-
-
 def _as_shown(tree: Any, others: set[str], when: datetime, zone: str) -> datetime:
     """`when`, or the other time that the page names, where there is one and readers are shown its
     day: that day alone, or the earlier of both.
@@ -203,7 +205,7 @@ def _as_shown(tree: Any, others: set[str], when: datetime, zone: str) -> datetim
         text for text in texts if any(map(str.isdigit, text)) and not _beside(text.getparent())
     )
     ours, theirs = (
-        _day_in_full(one.astimezone(here).date()).search(shown) for one in (when, other)
+        _day_in_full(moment.astimezone(here).date()).search(shown) for moment in (when, other)
     )
     return other if theirs and (not ours or other < when) else when
 
@@ -221,17 +223,7 @@ def _names(value: dict[str, Any], url: str) -> bool:
     entity = value.get("mainEntityOfPage")
     inner = entity.get("@id") if isinstance(entity, dict) else None
     names = (value.get("url"), value.get("@id"), entity, inner)
-    return any(isinstance(one, str) and one.split("#")[0].rstrip("/") == own for one in names)
-
-
-def _metadata(tree: Any) -> dict[str, str]:
-    named: dict[str, str] = {}
-    for meta in tree.xpath("//meta[@content]"):
-        for mark in ("property", "name", "itemprop", "http-equiv"):
-            name = (meta.get(mark) or "").strip().lower()
-            if name and meta.get("content").strip():
-                named.setdefault(name, meta.get("content"))
-    return named
+    return any(isinstance(it, str) and it.split("#")[0].rstrip("/") == own for it in names)
 
 
 def _of_elements(tree: Any) -> Iterator[object]:
@@ -243,7 +235,7 @@ def _of_elements(tree: Any) -> Iterator[object]:
         for element in times
         if not _beside(element, _NOT_THE_PAGE if element.get("itemprop") else _OTHERS)
     ]
-    own.sort(key=lambda one: one.get("itemprop") != "datePublished" and one.get("pubdate") is None)
+    own.sort(key=lambda it: it.get("itemprop") != "datePublished" and it.get("pubdate") is None)
     for element in own[:5]:
         yield element.get("datetime") or element.get("content")
         text = " ".join(element.text_content().split())
@@ -277,13 +269,9 @@ def _beside(element: Any, others: re.Pattern[str] = _OTHERS) -> bool:
         return False
     # Each item of a list, and each comment, may be an article of its own: the page's has the
     # headline, or else most of the text.
-    headed = [one for one in articles if one.find(".//h1") is not None]
-    headed = headed or [
-        max(articles[:_MOST_ARTICLES], key=lambda one: one.xpath("string-length()"))
-    ]
-    return article not in headed and not any(
-        one in headed for one in article.iterancestors("article")
-    )
+    headed = [item for item in articles if item.find(".//h1") is not None]
+    headed = headed or [max(articles[:_MOST_ARTICLES], key=lambda it: it.xpath("string-length()"))]
+    return not any(outer in headed for outer in (article, *article.iterancestors("article")))
 
 
 def _tells_of_the_page(node: Any) -> bool:
@@ -306,8 +294,10 @@ def _labelled(tree: Any) -> Iterator[str]:
     for element in tree.iter(*_LINES):
         named = _DATE_CLASS.search(_marks(element))
         text = _short_text(element) or (_beginning(element) if named else "")
-        held = [one for name in _HELD if named and _DIGIT.search(one := element.get(name) or "")]
-        if not held and not _DIGIT.search(text):
+        data = [
+            value for name in _HELD if named and _DIGIT.search(value := element.get(name) or "")
+        ]
+        if not data and not _DIGIT.search(text):
             continue
         looked += 1
         if looked > _MOST_ELEMENTS:
@@ -318,9 +308,9 @@ def _labelled(tree: Any) -> Iterator[str]:
         if _beside(element, _OTHERS if label is None else _NOT_THE_PAGE):
             continue
         if label is not None:
-            yield from (*held, text[label.end() :])
+            yield from (*data, text[label.end() :])
         else:
-            unlabelled += [*held, text]
+            unlabelled += [*data, text]
     yield from unlabelled[:5]
     yield from _beside_headline(tree)
 

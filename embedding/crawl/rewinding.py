@@ -112,8 +112,8 @@ def erase_before(frontier: str, before: float, *, dry: bool = False) -> int:
 
 
 def _count(connection: sa.Connection, these: sa.ColumnElement[bool]) -> int:
-    found = connection.execute(sa.select(sa.func.count()).select_from(URLS).where(these))
-    return int(found.scalar_one())
+    count = sa.select(sa.func.count()).select_from(URLS).where(these)
+    return int(connection.execute(count).scalar_one())
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,13 @@ def rewind(frontier: str, since: float, *, without: Collection[str] = ()) -> Rew
             URLS.c.source.not_in(list(without)),
         )
         count = sa.select(URLS.c.inline, sa.func.count()).where(these).group_by(URLS.c.inline)
-        found = {bool(inline): int(n) for inline, n in connection.execute(count)}
+        counts = {bool(inline): int(n) for inline, n in connection.execute(count)}
         connection.execute(sa.update(URLS).where(these).values(**AS_NEW, discovered_at=time.time()))
         connection.execute(sa.delete(USES).where(USES.c.at >= since))
         # A copy elsewhere of what a source left out had is no duplicate any more.
         left_out = sa.update(URLS).where(when >= since, URLS.c.source.in_(list(without)))
         connection.execute(left_out.values(content_hash=None))
-    return Rewound(found.get(False, 0), found.get(True, 0))
+    return Rewound(counts.get(False, 0), counts.get(True, 0))
 
 
 def block(frontier: str, source: str, reason: str) -> None:

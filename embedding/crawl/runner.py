@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,14 +104,14 @@ class SourceWeb:
         self.requests += 1
         try:
             browsers = self._services.browsers
-            found = await browsers.render(self._source, self.request(url), enough)
+            shown = await browsers.render(self._source, self.request(url), enough)
         except FetchError as error:
             # A board without a post is a listing that names nothing, as a feed without an entry is.
             if error.reason != "empty":
                 raise
-            found = ()
+            shown = ()
         self.changed = True
-        return found
+        return shown
 
     def all_known(self, keys: Sequence[str]) -> bool:
         if self._relisting:
@@ -120,7 +121,7 @@ class SourceWeb:
         # Without the database nothing is known: then the listing is read to its end.
         known = partial(self._services.patience.attempt, self._services.frontier.known)
         # Pages and items of the source's own site have the same keys, which are asked for once.
-        return any(known(list(one)) == len(one) for one in dict.fromkeys((pages, items)))
+        return any(known(list(names)) == len(names) for names in dict.fromkeys((pages, items)))
 
     def clock(self) -> EventClock:
         return self._services.replay.now
@@ -162,9 +163,9 @@ class Watching:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Go on with what was learnt before, and keep at the end what is learnt meanwhile."""
-        found = self._patience.attempt(self._store.load, self._name, time.time())
-        if found is not None:
-            self.watch.restore(*found)
+        saved = self._patience.attempt(self._store.load, self._name, time.time())
+        if saved is not None:
+            self.watch.restore(*saved)
         try:
             yield
         finally:
@@ -270,14 +271,14 @@ class SourceRunner:
             await self._patience.ask(self._frontier.expire, self.source.name, self._started)
         return new > 0
 
-    async def _discover(self, found: Sequence[Reference]) -> int:
-        keyed = [(canonical(one.url), one) for one in found]
-        rows = [(key, one.published_at and one.published_at.timestamp()) for key, one in keyed]
-        self._services.named.note((key, one.authors) for key, one in keyed)
+    async def _discover(self, references: Sequence[Reference]) -> int:
+        keyed = [(canonical(reference.url), reference) for reference in references]
+        rows = [(key, it.published_at and it.published_at.timestamp()) for key, it in keyed]
+        self._services.named.note((key, reference.authors) for key, reference in keyed)
         listed = {
-            key: (address, one.is_lastmod)
-            for key, one in keyed
-            if (address := plain(one.url)) != key or one.is_lastmod
+            key: (address, reference.is_lastmod)
+            for key, reference in keyed
+            if (address := plain(reference.url)) != key or reference.is_lastmod
         }
         ask, now = self._patience.ask, time.time()
         discover = partial(self._frontier.discover, listed=listed, site=self.source.url)
@@ -288,28 +289,22 @@ class SourceRunner:
             self._wake.set()
         return new
 
-    async def _take(self, found: Sequence[Inline]) -> int:
+    async def _take(self, texts: Sequence[Inline]) -> int:
         """Hand inline texts on, oldest first; listings show the newest first."""
-        new = 0
-        self.in_hand = len(found)
-        oldest_first = found[::-1]
+        self.in_hand = len(texts)
         last = datetime.max.replace(tzinfo=UTC)
-        ordered = sorted(oldest_first, key=lambda one: one.published_at or last)
-        for at in range(0, len(ordered), _TAKEN):
-            new += await self._take_some(ordered[at : at + _TAKEN])
-        return new
+        oldest_first = texts[::-1]
+        ordered = sorted(oldest_first, key=lambda text: text.published_at or last)
+        firsts = range(0, len(ordered), _TAKEN)
+        return sum([await self._take_some(ordered[at : at + _TAKEN]) for at in firsts])
 
-    async def _take_some(self, found: Sequence[Inline]) -> int:
+    async def _take_some(self, texts: Sequence[Inline]) -> int:
         """Take those that are not known yet; what is not handed on in the end is taken back."""
         most = self._config.max_chars
-        found = [replace(one, text=shortened(one.text, most)) for one in found]
-        rows = [
-            (
-                item_key(one.key, self.source.url),
-                one.published_at.timestamp() if one.published_at else None,
-            )
-            for one in found
-        ]
+        texts = [replace(inline, text=shortened(inline.text, most)) for inline in texts]
+        keys = [item_key(inline.key, self.source.url) for inline in texts]
+        times = [inline.published_at and inline.published_at.timestamp() for inline in texts]
+        rows = list(zip(keys, times, strict=True))
         left = set(
             await self._patience.ask(
                 self._frontier.offer,
@@ -319,11 +314,11 @@ class SourceRunner:
                 again=partial(self._frontier.offer, again=True),
             )
         )
-        fresh = [(key, one) for one, (key, _) in zip(found, rows, strict=True) if key in left]
+        fresh = [(key, inline) for key, inline in zip(keys, texts, strict=True) if key in left]
         self.counters.listed += len(fresh)
-        self.in_hand -= len(found)
+        self.in_hand -= len(texts)
         try:
-            made = await asyncio.gather(*(self._make(key, one) for key, one in fresh))
+            made = await asyncio.gather(*(self._make(key, inline) for key, inline in fresh))
             for (key, _), document in zip(fresh, made, strict=True):
                 if document is not None:
                     await self._emit(*document)
@@ -334,23 +329,21 @@ class SourceRunner:
                 self._patience.attempt(self._frontier.reopen, key)
         return len(fresh)
 
-    async def _make(self, key: str, one: Inline) -> tuple[Document, Publication] | None:
+    async def _make(self, key: str, inline: Inline) -> tuple[Document, Publication] | None:
         """The document of an inline text; None without a date, and for duplicates: short ones
         never are."""
-        now, source = datetime.now(UTC), self.source
-        publication = await self._publication(key, now, Publication(one.published_at, "listing"))
+        now, text = datetime.now(UTC), inline.text
+        publication = await self._publication(key, now, Publication(inline.published_at, "listing"))
         if publication.at is None:
             return None
-        if len(one.text) >= self._config.dedupe_min_chars:
-            content, sketch = await asyncio.to_thread(
-                lambda: (digest(one.text), signature(one.text))
-            )
-            row = Fetched(key, source.name, content_hash=content)
+        if len(text) >= self._config.dedupe_min_chars:
+            content, sketch = await asyncio.to_thread(lambda: (digest(text), signature(text)))
+            row = Fetched(key, self.source.name, content_hash=content)
             reason = await self._services.arrivals.resolve(ReadDocument(row, sketch=sketch))
             if reason is not None:
                 self._duplicate(reason)
                 return None
-        made = self._document(key, now, publication.at, one.text, one.title, one.author)
+        made = self._document(key, now, publication.at, text, inline.title, inline.author)
         return replace(made, inline=True), publication
 
     async def fetch_forever(self) -> None:
@@ -401,7 +394,7 @@ class SourceRunner:
 
     async def _process(self, claim: Claim) -> None:
         try:
-            answer, found = await self._services.extractor.follow(
+            answer, extracted = await self._services.extractor.follow(
                 self._fetch,
                 replace(self._web.request(claim.address), patience=_PATIENCE),
                 self.source.timezone,
@@ -415,18 +408,18 @@ class SourceRunner:
                 self._watching.note(self.watch.page, error.reason)
             return
         self._watching.note(self.watch.page, None)
-        await self._deliver(claim, answer, found)
+        await self._deliver(claim, answer, extracted)
 
     async def _fetch(self, request: Request) -> Response:
         answer = await self._services.fetcher.fetch(request)
         self.counters.fetched += 1
         return answer
 
-    async def _deliver(self, claim: Claim, answer: Response, found: Extracted) -> None:
+    async def _deliver(self, claim: Claim, answer: Response, page: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""
         now, source = datetime.now(UTC), self.source
         publication = await self._publication(
-            claim.key, now, Publication(found.published_at, found.dated_by), claim.listed
+            claim.key, now, Publication(page.published_at, page.dated_by), claim.listed
         )
         if publication.at is None:
             return
@@ -436,16 +429,16 @@ class SourceRunner:
             published=publication.at.timestamp(),
             etag=answer.headers.get("etag"),
             last_modified=answer.headers.get("last-modified"),
-            content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
+            content_hash=page.digest if len(page.text) >= self._config.dedupe_min_chars else None,
         )
-        names = _names(claim.key, answer.url, found.canonical)
-        reason = await self._services.arrivals.resolve(ReadDocument(row, names, found.signature))
+        names = _names(claim.key, answer.url, page.canonical)
+        reason = await self._services.arrivals.resolve(ReadDocument(row, names, page.signature))
         if reason is not None:
             self._duplicate(reason)
             return
-        who = self._services.pseudonyms.grouped(source.name, next(iter(found.authors), ""))
+        who = self._services.pseudonyms.grouped(source.name, next(iter(page.authors), ""))
         when = publication.at
-        document = self._document(claim.key, now, when, found.text, found.title, who)
+        document = self._document(claim.key, now, when, page.text, page.title, who)
         try:
             await self._emit(document, publication)
         except asyncio.CancelledError:
@@ -460,16 +453,16 @@ class SourceRunner:
 
     async def _publication(self, key: str, now: datetime, *candidates: Publication) -> Publication:
         """See `Services.publication`; what has no date is given up, and counted."""
-        found = self._services.publication(self.source, now, *candidates)
-        if found.at is None and any(one.at for one in candidates):
+        chosen = self._services.publication(self.source, now, *candidates)
+        if chosen.at is None and any(candidate.at for candidate in candidates):
             # A busy crawler's replay clock may be behind: then what is played seems yet to come.
             await self._services.replay.first()
-            found = self._services.publication(self.source, datetime.now(UTC), *candidates)
-        if found.at is None:
+            chosen = self._services.publication(self.source, datetime.now(UTC), *candidates)
+        if chosen.at is None:
             self.counters.failed("undated", f"{key}: no date that can be read.")
             await self._patience.ask(self._frontier.fail, key, time.time(), "undated")
-        self._watching.note(self.watch.dated, found.at is not None)
-        return found
+        self._watching.note(self.watch.dated, chosen.at is not None)
+        return chosen
 
     def _duplicate(self, reason: str) -> None:
         self.counters.duplicates += 1
@@ -494,11 +487,9 @@ class SourceRunner:
 
     def _internal(self, error: Exception) -> None:
         """A defect of ours: counted and named by type; its message might hold text."""
-        at = error.__traceback__
-        while at is not None and at.tb_next is not None:
-            at = at.tb_next
-        place = f"{at.tb_frame.f_code.co_name}:{at.tb_lineno}" if at is not None else "unknown"
-        sentence = f"source {self.source.name}: {type(error).__name__} in {place}."
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.name}:{last.lineno}"
+        sentence = f"source {self.source.name}: {type(error).__name__} in {where}."
         log.error("%s", sentence)
         self.counters.failed("internal", sentence)
 

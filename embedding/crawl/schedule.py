@@ -68,8 +68,8 @@ def thresholds(changes: ChangeRates, price: float | _ChangeRateArray) -> _Change
     """Expected changes since the last poll at which each source is polled, at this price."""
     rate = changes.rate
     polls = np.sqrt(changes.weight * rate / (np.maximum(price, _TINY) * changes.cost)) - rate
-    found: _ChangeRateArray = np.minimum(rate / np.maximum(polls, _TINY), _NEVER)
-    return found
+    hazards: _ChangeRateArray = np.minimum(rate / np.maximum(polls, _TINY), _NEVER)
+    return hazards
 
 
 def poll_rates(changes: ChangeRates, price: float) -> _ChangeRateArray:
@@ -314,10 +314,10 @@ class PollSchedule:
         sources = [self._sources[name] for name in group.names]
         changes = self._changes(sources, group)
         group.price = price_of(changes, group.budget.rate)
-        prices = np.array([max(self._hosts[one.host].price, self._node.price) for one in sources])
-        found = np.maximum(thresholds(changes, prices), 1 / self._polls_per_change)
-        for source, threshold in zip(sources, found, strict=True):
-            source.threshold = float(threshold)
+        prices = np.array([max(self._hosts[it.host].price, self._node.price) for it in sources])
+        limits = np.maximum(thresholds(changes, prices), 1 / self._polls_per_change)
+        for source, threshold in zip(sources, limits.tolist(), strict=True):
+            source.threshold = threshold
 
     def _changes(self, sources: list[_Polled], group: _Shared) -> ChangeRates:
         """The sources as arrays; the least rates fit into the budget."""

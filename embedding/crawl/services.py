@@ -110,33 +110,33 @@ class ArrivalQueue:
     def _judge(self, group: Sequence[_Waiting]) -> list[tuple[_Waiting, str | None]]:
         """Judge what somebody still waits for: the database may have been away for long."""
         now = time.time()
-        left = [one for one in group if not one[1].done()]
-        codes = {each.row.content_hash for each, _ in left if each.row.content_hash}
+        left = [waiting for waiting in group if not waiting[1].done()]
+        codes = {read.row.content_hash for read, _ in left if read.row.content_hash}
         known = self._frontier.with_content(codes)
         judged: list[tuple[_Waiting, str | None]] = []
-        for one in left:
-            reason, row = self._reason(one[0], known, now), one[0].row
-            judged.append((one, reason))
-            if reason is None and row.content_hash:
-                known.setdefault(row.content_hash, set()).add(row.key)
+        for read, outcome in left:
+            reason = self._reason(read, known, now)
+            judged.append(((read, outcome), reason))
+            if reason is None and read.row.content_hash:
+                known.setdefault(read.row.content_hash, set()).add(read.row.key)
         self._frontier.record(
-            [each.row for (each, _), reason in judged if reason is None],
-            [(each.row, reason) for (each, _), reason in judged if reason is not None],
+            [read.row for (read, _), reason in judged if reason is None],
+            [(read.row, reason) for (read, _), reason in judged if reason is not None],
             now,
         )
         return judged
 
-    def _reason(self, one: ReadDocument, known: dict[str, set[str]], now: float) -> str | None:
-        key, source, code = one.row.key, one.row.source, one.row.content_hash
+    def _reason(self, read: ReadDocument, known: dict[str, set[str]], now: float) -> str | None:
+        key, source, code = read.row.key, read.row.source, read.row.content_hash
         if key in self._frontier.again:
             return None  # it was no duplicate when it was read first
-        if not all(self._frontier.alias(name, key, source, now) for name in one.names):
+        if not all(self._frontier.alias(name, key, source, now) for name in read.names):
             return "duplicate"
         if code is None:
             return None
         if known.get(code, set()) - {key}:
             return "duplicate"
-        return "near_duplicate" if self._near.seen(key, one.sketch) else None
+        return "near_duplicate" if self._near.seen(key, read.sketch) else None
 
 
 log = logging.getLogger(__name__)
@@ -238,9 +238,10 @@ class PollQueue:
         )
         self._sooner[source.name] = asyncio.Event()
         try:
-            found = self._patience.attempt(self._store.load, source.name, time.time())
-            if found is not None:
-                self._schedule.restore(source.name, found[0], now, found[1])
+            saved = self._patience.attempt(self._store.load, source.name, time.time())
+            if saved is not None:
+                state, away = saved
+                self._schedule.restore(source.name, state, now, away)
             yield
         finally:
             del self._sooner[source.name]
@@ -284,15 +285,15 @@ class NamedAuthors:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._held: dict[str, tuple[str, ...]] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
 
-    def note(self, found: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        self._held |= {key: names for key, names in found if names}
-        while len(self._held) > self._most:
-            del self._held[next(iter(self._held))]
+    def note(self, listed: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+        self._names |= {key: names for key, names in listed if names}
+        while len(self._names) > self._most:
+            del self._names[next(iter(self._names))]
 
     def take(self, key: str) -> tuple[str, ...]:
-        return self._held.pop(key, ())
+        return self._names.pop(key, ())
 
 
 class DocumentQueue(asyncio.Queue[Document]):
@@ -336,18 +337,17 @@ class Services:
         fetched  when the page was fetched; on a replayed clock its event time counts
         """
         latest = self.replay.now.event_now(fetched.timestamp()) + _AHEAD
-        plausible = (one for one in reversed(times) if one and one.timestamp() <= latest)
-        return next(plausible, None)
+        return next((when for when in reversed(times) if when and when.timestamp() <= latest), None)
 
     def publication(
         self, source: SourceConfig, fetched: datetime, *candidates: Publication
     ) -> Publication:
         """The most trusted plausible time, else what the source's `undated` says: the event time
         at which it was fetched, or none."""
-        trusted = sorted(candidates, key=lambda one: ORIGINS.index(one.origin))
-        when = self.published(fetched, *(one.at for one in reversed(trusted)))
+        trusted = sorted(candidates, key=lambda candidate: ORIGINS.index(candidate.origin))
+        when = self.published(fetched, *(candidate.at for candidate in reversed(trusted)))
         if when is not None:
-            return next(one for one in trusted if one.at == when)
+            return next(candidate for candidate in trusted if candidate.at == when)
         if source.undated == "fetched":
             now = self.replay.now.event_now(fetched.timestamp())
             return Publication(datetime.fromtimestamp(now, UTC), "fetched")

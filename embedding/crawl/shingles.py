@@ -58,8 +58,8 @@ class NearDuplicates:
         """
         if self._window == 0 or not sketch:
             return None
-        found = {number for band in self._parts(sketch) for number in self._index.get(band, ())}
-        for number in sorted(found):
+        alike = {number for band in self._parts(sketch) for number in self._index.get(band, ())}
+        for number in sorted(alike):
             other, theirs = self._known[number]
             if similar(sketch, theirs) >= self._threshold:
                 return None if other == key else other
@@ -75,5 +75,5 @@ class NearDuplicates:
         return None
 
     def _parts(self, sketch: bytes) -> list[tuple[int, bytes]]:
-        places = range(0, len(sketch) - self._size + 1, self._size)
-        return [(at, sketch[at : at + self._size]) for at in places]
+        begins = range(0, len(sketch) - self._size + 1, self._size)
+        return [(begin, sketch[begin : begin + self._size]) for begin in begins]

@@ -178,7 +178,7 @@ class DiurnalRate:
         whole = items.shape == seconds.shape == (48,) and -1 <= hour < 48
         if not whole or state.get("zone") != str(self.zone):
             return False
-        if not all(math.isfinite(each) and each >= 0 for each in figures):
+        if not all(0 <= figure < math.inf for figure in figures):
             return False
         keep = 0.5 ** (min(away, 7 * 86400.0) / _HALF_LIFE)
         self._items, self._seconds = items * keep, seconds * keep
@@ -365,15 +365,15 @@ class YieldWatch:
         return self._evidence >= self._enough and quiet is not None and now - quiet >= self._least
 
     def _judge(self, now: float) -> None:
-        found = self._fixed() or (self._why() if self._silent(now) else None)
-        if found is None:
+        trouble = self._fixed() or (self._why() if self._silent(now) else None)
+        if trouble is None:
             # A silence ends well below where it began: a single item ends none.
             if self.alarm is not None and self._evidence < self._enough / 2:
                 self.alarm = None
             elif self.alarm is not None and now - self.alarm.since > _NEW_NORMAL:
                 self._start_anew()
             return
-        event, sentence = found
+        event, sentence = trouble
         if self.alarm is None or self.alarm.event is not event:
             self.alarm = Alarm(event, now, sentence)
             self.raised[event.value] += 1
@@ -400,17 +400,14 @@ class YieldWatch:
             event = Event.BLOCKED if reason in _BLOCKED else Event.PAGE_CHANGED
             return event, f"the last {_BARREN} pages gave no text ({reason} {n} times)"
         if self._dated[False] >= _FAILURES and not self._dated[True]:
-            return (
-                Event.UNDATED,
-                "nothing of it can be dated; `undated` of the source says what then",
-            )
+            why = "nothing of it can be dated; `undated` of the source says what then"
+            return Event.UNDATED, why
         return None
 
     def _why(self) -> tuple[Event, str]:
         """The name of a silence, by what is amiss at the moment."""
-        hours = (
-            0.0 if self._quiet_since is None else (self._last or 0.0) - self._quiet_since
-        ) / 3600
+        last = self._last or 0.0
+        hours = 0.0 if self._quiet_since is None else (last - self._quiet_since) / 3600
         missing = f"far fewer new items than usual for {hours:.1f} h"
         if self._failures:
             blocked = self._failures[-1] in _BLOCKED

@@ -273,9 +273,9 @@ def _version(connection: sa.Connection) -> int | None:
     """Of the tables that are there, 0 where they do not say; None without any."""
     existing = set(sa.inspect(connection).get_table_names())
     if _SCHEMA.name in existing:
-        found = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
-        if found is not None:
-            return int(found)
+        version = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
+        if version is not None:
+            return int(version)
     return 0 if existing & set(metadata.tables) else None
 
 

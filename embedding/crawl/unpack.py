@@ -54,8 +54,13 @@ class _Zlib:
     def feed(self, data: bytes, room: int) -> bytes:
         parts: list[bytes] = []
         while data and room > 0:
-            if self._inner is None:
-                self._inner = self._inflater(data)
+            if self._inner is None and data.startswith(_GZIP):
+                self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            elif self._inner is None:
+                headed = (data[0] & 0x0F) == 8 and int.from_bytes(data[:2]) % 31 == 0
+                if not headed and not self._raw:
+                    raise zlib.error("no header")
+                self._inner = zlib.decompressobj(zlib.MAX_WBITS if headed else -zlib.MAX_WBITS)
             parts.append(self._inner.decompress(data, room))
             room -= len(parts[-1])
             if not self._inner.eof:
@@ -69,14 +74,6 @@ class _Zlib:
 
     def finished(self) -> bool:
         return self._inner is None or bool(self._inner.eof)
-
-    def _inflater(self, data: bytes) -> Any:
-        if data.startswith(_GZIP):
-            return zlib.decompressobj(16 + zlib.MAX_WBITS)
-        headed = (data[0] & 0x0F) == 8 and int.from_bytes(data[:2]) % 31 == 0
-        if not headed and not self._raw:
-            raise zlib.error("no header")
-        return zlib.decompressobj(zlib.MAX_WBITS if headed else -zlib.MAX_WBITS)
 
 
 class _Brotli:
@@ -134,7 +131,7 @@ class _Lenient:
         if self._begun:
             return self._decoder.feed(data, room)
         self._begun = True
-        known = (one() for magic, one in _MAGIC.items() if data.startswith(magic))
+        known = (decoder() for magic, decoder in _MAGIC.items() if data.startswith(magic))
         self._decoder = next(known, self._decoder)
         try:
             return self._decoder.feed(data, room)

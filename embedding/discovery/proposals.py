@@ -19,8 +19,7 @@ from embedding.kernel.config import validate
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError
 from embedding.settings import Settings
-from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.file import add_sources
+from embedding.sources.config import SourceConfig, add_sources, load_sources
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
 from embedding.text.pipeline import TextPipeline

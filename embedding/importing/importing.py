@@ -111,25 +111,25 @@ class DateReading:
             except pa.ArrowInvalid:
                 continue
         plain = pc.utf8_trim_whitespace(values)
-        found = Dated(pa.nulls(len(values), _UTC), pa.nulls(len(values), pa.bool_()))
+        dated = Dated(pa.nulls(len(values), _UTC), pa.nulls(len(values), pa.bool_()))
         for look, form in _FORMATS:
             fitting = pc.match_substring_regex(plain, look)
             if pc.any(fitting).as_py():
                 some = self._by_format(pc.if_else(fitting, plain, None), form)
-                found = found.or_else(self._placed(some))
-            if found.when.null_count == values.null_count:
-                return found
-        rest = pc.if_else(found.when.is_null(), plain, None)
-        return found.or_else(self._one_by_one(rest))
+                dated = dated.or_else(self._placed(some))
+            if dated.when.null_count == values.null_count:
+                return dated
+        rest = pc.if_else(dated.when.is_null(), plain, None)
+        return dated.or_else(self._one_by_one(rest))
 
     @staticmethod
     def _by_format(values: pa.StringArray, form: str) -> pa.TimestampArray:
         """Arrow takes February 30 for March 2; such a day is none."""
-        found = pc.strptime(values, form, _UNIT, error_is_null=True)
+        moments = pc.strptime(values, form, _UNIT, error_is_null=True)
         # What ran over lies in the first three days of a month.
-        first = pc.if_else(pc.less_equal(pc.day(found), 3), values, None).dictionary_encode()
-        days = pa.array([_is_day(one, form) for one in first.dictionary.to_pylist()], pa.bool_())
-        return pc.if_else(pc.fill_null(days.take(first.indices), True), found, None)
+        first = pc.if_else(pc.less_equal(pc.day(moments), 3), values, None).dictionary_encode()
+        days = pa.array([_is_day(text, form) for text in first.dictionary.to_pylist()], pa.bool_())
+        return pc.if_else(pc.fill_null(days.take(first.indices), True), moments, None)
 
     def _placed(self, moments: pa.TimestampArray) -> Dated:
         """In UTC; null where a year is out of range."""
@@ -163,7 +163,9 @@ class DateReading:
         """The time, and whether it is a day."""
         bare = False
         try:
-            when: datetime | None = _of_sheet(value) or datetime.fromisoformat(value)
+            seconds = round(86_400 * float(value)) if _SERIAL.fullmatch(value) else 0
+            of_sheet = _DAY_0 + timedelta(seconds=seconds) if seconds else None
+            when: datetime | None = of_sheet or datetime.fromisoformat(value)
         except ValueError:
             when, local = parse_time(value), parse_time(value, self._zone)
             bare = when is not None and when.time() == _MIDNIGHT and local != when
@@ -174,11 +176,6 @@ class DateReading:
             bare = when.time() == _MIDNIGHT
             when = when.replace(tzinfo=UTC if bare else self._local)
         return when.astimezone(UTC), bare and self._local is not UTC
-
-
-def _of_sheet(value: str) -> datetime | None:
-    seconds = round(86_400 * float(value)) if _SERIAL.fullmatch(value) else 0
-    return _DAY_0 + timedelta(seconds=seconds) if seconds else None
 
 
 def _is_day(value: str, form: str) -> bool:
@@ -229,17 +226,17 @@ def find_columns(
     for _, known in _KNOWN:
         if set(known.values()) <= set(columns) and not given:
             return {name: known[name] for name in RECORD_FIELDS if name in known}
-    columns = {key: each for key, each in columns.items() if key.strip()}
-    found = dict(given)
+    mapping = dict(given)
     for name in ("date", "source", "author", "title", "text"):
-        if name not in found:
-            free = {key: each for key, each in columns.items() if key not in found.values()}
+        if name not in mapping:
+            taken = mapping.values()
+            free = {k: v for k, v in columns.items() if k.strip() and k not in taken}
             column = _by_name(name, free, dates) or _by_value(name, free, dates)
             if column is not None:
-                found[name] = column
-    if "text" not in found and "title" in found:
-        found["text"] = found.pop("title")
-    return {name: found[name] for name in RECORD_FIELDS if name in found}
+                mapping[name] = column
+    if "text" not in mapping and "title" in mapping:
+        mapping["text"] = mapping.pop("title")
+    return {name: mapping[name] for name in RECORD_FIELDS if name in mapping}
 
 
 def check_columns(path: Path, mapping: Mapping[str, str], columns: Sequence[str]) -> None:
@@ -379,19 +376,15 @@ class Conversion:
         column = raw.columns.get(self._mapping[name]) if name in self._mapping else None
         if column is None:
             return pa.nulls(len(raw.numbers), pa.string())
-        found = pc.utf8_trim_whitespace(column)
-        wrapped = pc.starts_with(found, '="')
-        if pc.any(wrapped).as_py():
-            found = pc.replace_substring_regex(found, _WRAPPED, r"\1")
+        values = pc.utf8_trim_whitespace(column)
+        if pc.any(pc.starts_with(values, '="')).as_py():
+            values = pc.replace_substring_regex(values, _WRAPPED, r"\1")
         if name == "source":
-            found = pc.utf8_slice_codeunits(
-                pc.utf8_trim_whitespace(pc.replace_substring_regex(found, _UNFIT, " ")),
-                0,
-                _MOST_SOURCE,
-            )
+            printable = pc.replace_substring_regex(values, _UNFIT, " ")
+            values = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(printable), 0, _MOST_SOURCE)
         if name in ("text", "title"):
-            found = _without_markup(found)
-        return pc.if_else(pc.is_in(found, _NOTHING), pa.scalar(None, pa.string()), found)
+            values = _without_markup(values)
+        return pc.if_else(pc.is_in(values, _NOTHING), pa.scalar(None, pa.string()), values)
 
     def _line(
         self, date: str, text: str, title: str | None, source: str | None, author: str | None
@@ -422,15 +415,9 @@ def _without_markup(values: pa.StringArray) -> pa.StringArray:
     data = values.buffers()[2].to_pybytes() if values.buffers()[2] else b""
     if b"<" not in data and b"&" not in data:
         return values
-    places = np.flatnonzero(
-        pc.fill_null(pc.match_substring_regex(values, "[<&]"), False).to_numpy(zero_copy_only=False)
-    )
-    texts = values.take(pa.array(places)).to_pylist()
-    mask = np.zeros(len(values), dtype=bool)
-    mask[places] = True
-    return pc.replace_with_mask(
-        values, pa.array(mask), pa.array([plain_text(text) for text in texts], pa.string())
-    )
+    marked = pc.fill_null(pc.match_substring_regex(values, "[<&]"), False)
+    texts = [plain_text(text) for text in values.filter(marked).to_pylist()]
+    return pc.replace_with_mask(values, marked, pa.array(texts, pa.string()))
 
 
 # The corpus that an import writes: it is there whole and in order of time, or not at all.
@@ -513,10 +500,10 @@ class CorpusFile:
             os.fchmod(file.fileno(), 0o600)
             for at in range(0, len(order), _TOGETHER):
                 some = order[at : at + _TOGETHER]
-                first = ends[some] - marks["bytes"][some]
-                places = zip(first.tolist(), marks["bytes"][some].tolist(), strict=True)
+                sizes = marks["bytes"][some]
+                spans = zip(sizes.tolist(), (ends[some] - sizes).tolist(), strict=True)
                 # Not by a map of the file: the pages around each line would count as memory.
-                file.write(b"".join([os.pread(part.fileno(), n, start) for start, n in places]))
+                file.write(b"".join([os.pread(part.fileno(), *span) for span in spans]))
 
 
 @contextmanager
@@ -550,16 +537,16 @@ def writing(path: Path, marks: Mapping[str, Any]) -> Iterator[CorpusFile]:
 def _state(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
     """What an import of the same left; empty where there is none, or it cannot be gone on with."""
     try:
-        found: dict[str, Any] = json.loads(_beside(path, "state").read_text(encoding="utf-8"))
-        whole = _beside(path, "part").stat().st_size >= found["bytes"]
-        whole = whole and _beside(path, "lines").stat().st_size >= found["marks"]
+        state: dict[str, Any] = json.loads(_beside(path, "state").read_text(encoding="utf-8"))
+        whole = _beside(path, "part").stat().st_size >= state["bytes"]
+        whole = whole and _beside(path, "lines").stat().st_size >= state["marks"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    if not whole or found.get("format") != _FORMAT or found.get("of") != marks:
+    if not whole or state.get("format") != _FORMAT or state.get("of") != marks:
         return {}
-    if found.get("latest") is None:
-        del found["latest"]
-    return found
+    if state.get("latest") is None:
+        del state["latest"]
+    return state
 
 
 def _beside(path: Path, kind: str) -> Path:
@@ -671,7 +658,7 @@ def _plan(path: Path, request: ImportRequest) -> FilePlan:
     with opened(path) as file:
         name = request.reader or reader_of(path, file.head(_HEAD), file.name)
     if READERS.traits(name).named:
-        return FilePlan(path, name, {each: each for each in RECORD_FIELDS}, found=False)
+        return FilePlan(path, name, {key: key for key in RECORD_FIELDS}, found=False)
     sample = _sample(path, name, request)
     columns = list(sample.columns)
     mapping = dict(request.columns)
@@ -688,7 +675,7 @@ def _sample(path: Path, reader: str, request: ImportRequest) -> RawRecords:
     try:
         for raw in rows:
             if raw.numbers:
-                columns = {name: each.slice(0, _SAMPLE) for name, each in raw.columns.items()}
+                columns = {name: column.slice(0, _SAMPLE) for name, column in raw.columns.items()}
                 return RawRecords(raw.numbers[:_SAMPLE], with_days(columns))
             wrong += raw.wrong
     finally:
@@ -743,19 +730,18 @@ class _Run:
 
     def run(self, show: ImportProgress) -> ImportResult:
         sizes = [plan.path.stat().st_size for plan in self._plans]
-        kept = time.monotonic()
+        saved = time.monotonic()
         while self._at < len(self._plans):
             plan, before = self._plans[self._at], sum(sizes[: self._at])
-            pseudonyms = Pseudonyms(self._key)
-            conversion = Conversion(plan.mapping, self._request.dates, pseudonyms)
+            conversion = Conversion(plan.mapping, self._request.dates, Pseudonyms(self._key))
             records = READERS.get(plan.reader)
             try:
                 for raw in records(plan.path, self._request.reading, self._since):
                     self._take(plan.path, raw, conversion.convert(raw))
                     show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
-                    if time.monotonic() - kept >= _KEEP_S:
+                    if time.monotonic() - saved >= _KEEP_S:
                         self._keep()
-                        kept = time.monotonic()
+                        saved = time.monotonic()
             except InputError as error:
                 # Its head could be read: what is damaged behind it costs itself alone.
                 self._result.wrong[_REST] += 1
@@ -773,11 +759,11 @@ class _Run:
         note = f"{path}: {raw.note}."
         if raw.note and note not in result.notes:
             result.notes.append(note)
-        for each in sorted(converted.wrong, key=lambda one: one.number):
-            undated = each.reason.endswith("is no date")
-            result.wrong["no date that can be read" if undated else each.reason] += 1
+        for wrong in sorted(converted.wrong, key=lambda record: record.number):
+            undated = wrong.reason.endswith("is no date")
+            result.wrong["no date that can be read" if undated else wrong.reason] += 1
             if len(result.examples) < NAMED:
-                result.examples.append(f"{path}: record {each.number + 1}: {each.reason}.")
+                result.examples.append(f"{path}: record {wrong.number + 1}: {wrong.reason}.")
         if len(converted.when):
             first, last = float(converted.when.min()), float(converted.when.max())
             times = self._times or [first, last]
@@ -809,5 +795,5 @@ def _marks(request: ImportRequest, plans: Sequence[FilePlan]) -> dict[str, Any]:
         path = str(plan.path.resolve())
         files.append([path, stat.st_size, stat.st_mtime_ns, plan.reader, dict(plan.mapping)])
     options = [request.encoding, request.timezone, request.date_format]
-    found: dict[str, Any] = json.loads(json.dumps({"files": files, "options": options}))
-    return found
+    marks: dict[str, Any] = json.loads(json.dumps({"files": files, "options": options}))
+    return marks

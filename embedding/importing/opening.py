@@ -177,19 +177,16 @@ def _unpacked(
         stored.seek(0)
         try:
             archive = zipfile.ZipFile(stored)
-            names = [
-                one
-                for one in archive.infolist()
-                if not one.is_dir() and not _UNSEEN.search(one.filename)
-            ]
-            if len(names) != 1:
+            files = [file for file in archive.infolist() if not file.is_dir()]
+            files = [file for file in files if not _UNSEEN.search(file.filename)]
+            if len(files) != 1:
                 raise InputError(
-                    f"{path}: holds {len(names)} files; unpack it and name those to import."
+                    f"{path}: holds {len(files)} files; unpack it and name those to import."
                 )
-            crc = names[0].CRC
+            crc = files[0].CRC
             # Else its last step raises what is wrong in place of giving what was unpacked.
-            del names[0].CRC
-            return archive.open(names[0]), crc  # type: ignore[return-value]
+            del files[0].CRC
+            return archive.open(files[0]), crc  # type: ignore[return-value]
         except DAMAGED as error:
             if len(head) == 30 and _DEFLATED.match(head):
                 return _WithoutEnd(stored), None  # type: ignore[return-value]

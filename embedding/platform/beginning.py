@@ -19,8 +19,7 @@ from embedding.kernel.config import toml_of, validate
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, FetchError
 from embedding.kernel.records import WindowUnit
-from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.file import source_table
+from embedding.sources.config import SourceConfig, load_sources, source_table
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 
 SOURCES_FILE, SETTINGS_FILE = "sources.toml", "yeoron.toml"

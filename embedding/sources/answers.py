@@ -57,8 +57,12 @@ def find_shape(answer: Any, *, wants_text: bool = True) -> Shape | None:
     With `wants_text` its objects must have a text, without it an address; in both cases an id, a
     time or an address by which they are told apart.
     """
-    found = (_shape(path, rows, wants_text) for path, rows in object_lists(answer))
-    return max((one for one in found if one is not None), key=lambda one: one.size, default=None)
+    shapes = [
+        shape
+        for path, rows in object_lists(answer)
+        if (shape := _shape(path, rows, wants_text)) is not None
+    ]
+    return max(shapes, key=lambda shape: shape.size, default=None)
 
 
 def object_lists(answer: Any) -> Iterator[tuple[str, Sequence[dict[str, Any]]]]:
@@ -75,9 +79,9 @@ def object_lists(answer: Any) -> Iterator[tuple[str, Sequence[dict[str, Any]]]]:
         if depth < _DEEPEST:
             inner = value.items() if isinstance(value, dict) else ()
             waiting += [
-                (f"{path}.{key}" if path else key, one, depth + 1)
-                for key, one in inner
-                if isinstance(one, dict | list) and "." not in key
+                (f"{path}.{key}" if path else key, child, depth + 1)
+                for key, child in inner
+                if isinstance(child, dict | list) and "." not in key
             ]
 
 
@@ -100,10 +104,10 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     for row in rows:
         for name, value in row.items():
             inner = value.items() if isinstance(value, dict) else ()
-            for key, one in [(name, value), *((f"{name}.{k}", v) for k, v in inner)]:
-                plain = isinstance(one, str | int | float) and not isinstance(one, bool)
-                if plain and "." not in key.replace(f"{name}.", "", 1) and one != "":
-                    columns.setdefault(key, []).append(one)
+            for key, cell in [(name, value), *((f"{name}.{k}", v) for k, v in inner)]:
+                plain = isinstance(cell, str | int | float) and not isinstance(cell, bool)
+                if plain and "." not in key.replace(f"{name}.", "", 1) and cell != "":
+                    columns.setdefault(key, []).append(cell)
     return columns
 
 
@@ -177,13 +181,8 @@ class PageAnswers:
 
     def take(self, url: str, body: bytes) -> None:
         """Look into one answer; what is no JSON, or holds no items, is passed over."""
-        if (
-            not self._source.answers
-            or len(body) > _LARGEST
-            or body.lstrip()[:1] not in (b"{", b"[")
-        ):
-            return
-        if self._wanted is not None and not self._wanted.search(url):
+        wanted = self._source.answers and (self._wanted is None or self._wanted.search(url))
+        if not wanted or len(body) > _LARGEST or body.lstrip()[:1] not in (b"{", b"["):
             return
         try:
             answer = parse_json(body)
@@ -197,15 +196,14 @@ class PageAnswers:
             return
         # Addresses of one endpoint differ in their query; a list elsewhere is another kind.
         group = f"{urlsplit(url)._replace(query='', fragment='').geturl()} {shape.items}"
-        found = [_found(item, shape, url) for item in items]
-        keys = [one.link or one.id or f"{one.author}\0{one.time}\0{one.text}" for one in found]
+        records = [_record(item, shape, url) for item in items]
         with self._lock:
             seen = self._groups.setdefault(group, {})
-            for key, one in zip(keys, found, strict=True):
-                seen.setdefault(key, one)
+            for it in records:
+                seen.setdefault(it.link or it.id or f"{it.author}\0{it.time}\0{it.text}", it)
             self._sizes[group] = self._sizes.get(group, 0) + shape.size
 
-    def found(self) -> list[Found]:
+    def items(self) -> list[Found]:
         with self._lock:
             if not self._groups:
                 return []
@@ -222,7 +220,7 @@ class PageAnswers:
         return Shape(source.items or "", {k: v for k, v in names.items() if v}, 1)
 
 
-def _found(item: Any, shape: Shape, url: str) -> Found:
+def _record(item: Any, shape: Shape, url: str) -> Found:
     values = {
         name: dotted_text(item, shape.fields[name])[:LONGEST_FIELD] if name in shape.fields else ""
         for name in ANSWER_FIELDS

@@ -49,7 +49,7 @@ def dotted(value: Any, name: str | None) -> Any:
 
 def dotted_text(value: Any, name: str | None) -> str:
     """`dotted` as text; empty for anything that is no string or number."""
-    found = dotted(value, name)
-    if isinstance(found, bool) or not isinstance(found, str | int | float):
+    inner = dotted(value, name)
+    if isinstance(inner, bool) or not isinstance(inner, str | int | float):
         return ""
-    return str(found)
+    return str(inner)

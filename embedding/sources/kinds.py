@@ -27,8 +27,8 @@ def read_listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
     listing = getattr(SOURCES.get(source.kind), "listing", None)
     if not SOURCES.traits(source.kind).listing or listing is None:
         raise ConfigError(f"source kind {source.kind!r} has no listing of its own.")
-    found: ListingPage = listing(source, page)
-    return found
+    answer: ListingPage = listing(source, page)
+    return answer
 
 
 COMMON_SETTINGS = (

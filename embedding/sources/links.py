@@ -64,14 +64,14 @@ def linked(node: Any, base: str, encoding: str = "utf-8") -> str:
     href = (node.get("href") or "").strip(_ENDS)
     if not href.startswith("#") and (link := join(base, href, encoding)):
         return link
-    held = [value for name in _HELD if re.search("[/?.]", value := node.get(name) or "")]
+    written = [value for name in _HELD if re.search("[/?.]", value := node.get(name) or "")]
     for script in (href, node.get("onclick") or ""):
-        held += [found[2]] if (found := GOES.search(script)) else []
-        if found := _CALL.match(script.strip()):
-            given = [one.strip("'\"`") for one in _TERM.findall(found[2] + found[3])]
+        written += [goes[2]] if (goes := GOES.search(script)) else []
+        if call := _CALL.match(script.strip()):
+            given = [term.strip("'\"`") for term in _TERM.findall(call[2] + call[3])]
             direct = _ADDRESS.match(given[0])
-            held.append(given[0] if direct else _built(found[1], given, node))
-    links = (join(base, one, encoding) for one in held)
+            written.append(given[0] if direct else _built(call[1], given, node))
+    links = (join(base, address, encoding) for address in written)
     return next((link for link in links if link and same_site(link, base)), "")
 
 
@@ -95,34 +95,34 @@ def _function(name: str, scripts: str) -> tuple[str, str]:
     """Parameters and body of a function, which many links of a page may ask for."""
     takes = r"(?:\(([^()]{0,400})\)|([\w$]{1,99})\s*(?==>))\s*(?:{|=>\s*{?)([^{}]{0,2000})"
     scripts = re.sub(r"\${([\w$]+)}", r"`+\1+`", scripts)
-    found = re.search(rf"\b{re.escape(name)}\s*(?:[=:]\s*)?(?:function\s*)?{takes}", scripts)
-    return (found[1] or found[2], _CODED.sub("", found[3])) if found else ("", "")
+    code = re.search(rf"\b{re.escape(name)}\s*(?:[=:]\s*)?(?:function\s*)?{takes}", scripts)
+    return (code[1] or code[2], _CODED.sub("", code[3])) if code else ("", "")
 
 
 def same_site(left: str, right: str) -> bool:
     """Whether two addresses belong to one site, mobile and desktop edition alike."""
-    return _bare(urlsplit(left).hostname or "") == _bare(urlsplit(right).hostname or "") != ""
-
-
-def _bare(host: str) -> str:
-    return next((host[len(one) :] for one in _PREFIXES if host.startswith(one)), host)
+    first, second = (
+        next((host[len(edition) :] for edition in _PREFIXES if host.startswith(edition)), host)
+        for host in (urlsplit(left).hostname or "", urlsplit(right).hostname or "")
+    )
+    return first == second != ""
 
 
 def without_dots(path: str) -> str:
     """A path without `.` and `..` (RFC 3986, section 5.2.4), also where they are encoded."""
     if "." not in path and "%2" not in path:
         return path or "/"
-    kept: list[str] = []
+    resolved: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
         plain = _DOT.sub(".", segment)
         if plain == "..":
-            del kept[-1:]
+            del resolved[-1:]
         elif plain != ".":
-            kept.append(segment)
+            resolved.append(segment)
     if _DOT.sub(".", segments[-1]) in (".", ".."):
-        kept.append("")
-    return "/" + "/".join(kept)
+        resolved.append("")
+    return "/" + "/".join(resolved)
 
 
 def _resolved(base: str, link: str, encoding: str) -> str:

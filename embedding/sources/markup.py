@@ -25,10 +25,10 @@ def plain_text(text: str) -> str:
     from lxml.etree import LxmlError
 
     try:
-        root = html.fragment_fromstring(_BREAK.sub(lambda found: f"{found[0]}\n", text), "div")
+        root = html.fragment_fromstring(_BREAK.sub(lambda end: f"{end[0]}\n", text), "div")
     except (LxmlError, ValueError):
         return text.strip()
-    for each in root.xpath(".//script|.//style"):
-        each.drop_tree()
+    for code in root.xpath(".//script|.//style"):
+        code.drop_tree()
     lines = (" ".join(line.split()) for line in str(root.text_content()).splitlines())
     return "\n".join(line for line in lines if line)

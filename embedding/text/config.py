@@ -28,13 +28,13 @@ def voices(source: str, authors: Sequence[str | None], keys: Sequence[str]) -> I
     number of its own, by its key: below 0.
     """
     pairs = zip(authors, keys, strict=True)
-    found = (
+    numbers = (
         _hashed(f"{source}\0a{who}") // AUTHOR_GROUPS * AUTHOR_GROUPS + group_of(who)
         if who
         else -1 - _hashed(f"{source}\0u{key}")
         for who, key in pairs
     )
-    return np.fromiter(found, np.int64, len(keys))
+    return np.fromiter(numbers, np.int64, len(keys))
 
 
 def contents(texts: Sequence[str], published: Sequence[float]) -> IntArray:
@@ -43,8 +43,8 @@ def contents(texts: Sequence[str], published: Sequence[float]) -> IntArray:
     Alike for a document of a file and the same one of a crawl, at whatever address it was found.
     """
     pairs = zip(texts, published, strict=True)
-    found = (_hashed(f"{int(when)}\0{_NO_LETTERS.sub('', text)}") for text, when in pairs)
-    return np.fromiter(found, np.int64, len(texts))
+    marks = (_hashed(f"{int(when)}\0{_NO_LETTERS.sub('', text)}") for text, when in pairs)
+    return np.fromiter(marks, np.int64, len(texts))
 
 
 def contributors(voices: IntArray, source: str, unknown: UnknownAuthors = "one") -> IntArray:
@@ -54,8 +54,8 @@ def contributors(voices: IntArray, source: str, unknown: UnknownAuthors = "one")
     """
     if unknown == "each":
         return voices
-    found: IntArray = np.where(voices < 0, -1 - _hashed(f"s{source}"), voices)
-    return found
+    writers: IntArray = np.where(voices < 0, -1 - _hashed(f"s{source}"), voices)
+    return writers
 
 
 def _hashed(text: str) -> int:

@@ -90,10 +90,10 @@ class EojeolCache:
             if slot.contexts is not None:
                 slot = None if before is None else slot.contexts.get(before)
             if slot is not None:
-                found = slot.use()
-                if found is not None:
+                reading = slot.use()
+                if reading is not None:
                     self.hits += 1
-                    return found
+                    return reading
         self.misses += 1
         return None
 

@@ -96,7 +96,11 @@ class WordFinder:
             return
         heard = self._heard.get(head)
         if heard is None:
-            if whole or not _in_pieces(tokens):
+            # An unknown word falls into pieces: at least one of one syllable, none of them a
+            # prefix or suffix.
+            single = len(tokens) > 1 and any(token.len == 1 for token in tokens)
+            nouns = all(token.tag.partition("-")[0] in _NOUNS for token in tokens)
+            if whole or not single or not nouns:
                 return
             heard = _Occurrences([0, 0], set(), parts, self.when)
             self._heard.put(head, heard)
@@ -110,29 +114,19 @@ class WordFinder:
 
     def take(self, most: int) -> list[Phrase]:
         """At most `most` words found since the last time; the analyser takes all to pieces."""
-        found = []
+        words = []
         for word in sorted(self._ripe):
             heard = self._heard.get(word)
             if heard is not None and heard.counts[1] <= _TAKEN_WHOLE * heard.counts[0]:
                 since = min(heard.since, self.when)
-                found.append(Phrase(word, heard.parts, since, self.when, heard.counts[0]))
+                words.append(Phrase(word, heard.parts, since, self.when, heard.counts[0]))
         self._ripe.clear()
-        return found[:most]
+        return words[:most]
 
     @property
     def memory(self) -> int:
         """Bytes held, by reckoning."""
         return self._heard.weight
-
-
-def _in_pieces(tokens: Sequence[Morpheme]) -> bool:
-    """Whether a head fell into pieces as an unknown word does: at least one of one syllable, none
-    of them a prefix or suffix."""
-    return (
-        len(tokens) > 1
-        and any(token.len == 1 for token in tokens)
-        and all(token.tag.partition("-")[0] in _NOUNS for token in tokens)
-    )
 
 
 # Reading an eojeol that was never met from parts that were: a head and a tail of particles.
@@ -204,11 +198,11 @@ class EojeolComposer:
     def tail(self, head: str, tail: str) -> EojeolReading | None:
         """How `tail` is read behind the noun `head`; None for what was never met behind a noun."""
         tails = self._tails.get((tail, _final(head[-1])))
-        nominal = {found: n for found, n in (tails or {}).items() if found[1] == "N"}
+        nominal = {tail: n for tail, n in (tails or {}).items() if tail[1] == "N"}
         if not nominal:
             return None
-        found, _, last = max(nominal, key=nominal.__getitem__)
-        return EojeolReading(found, last)
+        words, _, last = max(nominal, key=nominal.__getitem__)
+        return EojeolReading(words, last)
 
     def learn(self, part: str, key: str, analysed: Analysed) -> None:
         """Take an analysed eojeol apart; `key` is what is remembered of it."""
@@ -247,7 +241,7 @@ class EojeolComposer:
 
     def read(self, eojeol: str) -> EojeolReading | None:
         """The one way to read `eojeol`, None when there is none or more than one."""
-        found: dict[Analysis, int] = {}
+        readings: dict[Analysis, int] = {}
         shown: dict[Analysis, str] = {}
         for place in range(1, len(eojeol)):
             tails = self._tails.get((eojeol[place:], _final(eojeol[place - 1])))
@@ -258,14 +252,12 @@ class EojeolComposer:
                 for (more, behind, last), times in tails.items():
                     if behind == kind:
                         both = words + more
-                        found[both] = found.get(both, 0) + often * times
+                        readings[both] = readings.get(both, 0) + often * times
                         shown[both] = last
-        if not found:
+        if len(readings) != 1:
             return None
-        best = next(iter(found))
-        if len(found) > 1 or found[best] < _LEAST:
-            return None
-        return EojeolReading(best, shown[best])
+        ((best, trust),) = readings.items()
+        return EojeolReading(best, shown[best]) if trust >= _LEAST else None
 
 
 def _cut(tokens: Sequence[Morpheme]) -> int:
@@ -309,13 +301,13 @@ def _final(letter: str) -> int:
     return 0 if final == 0 else 1 if final == 8 else 2
 
 
-def _count(held: Generations[K, dict[V, int]], key: K, value: V) -> None:
-    counts = held.get(key)
+def _count(parts: Generations[K, dict[V, int]], key: K, value: V) -> None:
+    counts = parts.get(key)
     if counts is None:
-        held.put(key, {value: 1})
+        parts.put(key, {value: 1})
         return
     if value not in counts:
-        held.grew(_VARIANT)
+        parts.grew(_VARIANT)
     counts[value] = counts.get(value, 0) + 1
 
 
@@ -381,7 +373,7 @@ class Readings:
             return []
         self._looked = cache.hits + cache.misses
         fresh = self._finder.take(self._most_found - len(self.found))
-        words = tuple(one.word for one in fresh)
+        words = tuple(phrase.word for phrase in fresh)
         self.found |= frozenset(words)
         cache.forget(words)
         return fresh
@@ -548,24 +540,19 @@ class KiwiTokenizer:
             for first, last in _gaps(readings, self._context)
         ]
         texts = [batch[at][first:last] for at, first, last in spans]
-        for (at, first, _), found in zip(spans, self._analyse(texts), strict=True):
-            self._take(batch[at], known[at], first, found)
-        return [linked(parts, found) for parts, found in zip(batch, known, strict=True)]
-
-    def _take(
-        self, parts: list[str], known: list[EojeolReading | None], first: int, found: list[Analysed]
-    ) -> None:
-        """Put the analyses of a span in place; the unknown ones are learnt."""
-        for place, analysed in enumerate(found, start=first):
-            # A neighbour that only lent its context was itself seen without its own.
-            if known[place] is not None:
-                continue
-            if self._readings is None:
-                known[place] = analysed.reading()
-            else:
-                before = known[place - 1] if place else None
-                shown = before.ending if before is not None else ""
-                known[place] = self._readings.learn(parts[place], shown, analysed)
+        for (sentence, first, _), span in zip(spans, self._analyse(texts), strict=True):
+            readings = known[sentence]
+            for at, analysed in enumerate(span, start=first):
+                # A neighbour that only lent its context was itself seen without its own.
+                if readings[at] is not None:
+                    continue
+                if self._readings is None:
+                    readings[at] = analysed.reading()
+                else:
+                    before = readings[at - 1] if at else None
+                    shown = before.ending if before is not None else ""
+                    readings[at] = self._readings.learn(batch[sentence][at], shown, analysed)
+        return [linked(parts, readings) for parts, readings in zip(batch, known, strict=True)]
 
     def _analyse(self, spans: list[list[str]]) -> Iterator[list[Analysed]]:
         if not spans:
@@ -586,7 +573,7 @@ class KiwiTokenizer:
 
         Kiwi reads 10: 30 as one morpheme: each eojeol gets its part of it.
         """
-        found, at, base = [], 0, 0
+        analysed, at, base = [], 0, 0
         over: list[MorphemePart] = []  # what the last morpheme holds of the next eojeol
         for part in parts:
             begin, end = at, base + len(part)
@@ -603,9 +590,9 @@ class KiwiTokenizer:
             words: list[Analysis] = [()] * len(own)
             for first, piece in pieces(text, base, end, own, self._select):
                 words[first] = (piece,)
-            found.append(Analysed(own, words, base))
+            analysed.append(Analysed(own, words, base))
             base = end + 1
-        return found
+        return analysed
 
 
 def _digest(config: TextConfig) -> str:

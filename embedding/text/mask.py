@@ -38,7 +38,7 @@ Patterns = tuple[tuple[str, str, re.Pattern[str]], ...]
 
 
 def _compiled(*groups: tuple[str, tuple[str, ...]]) -> Patterns:
-    return tuple((f" <{kind}>", kind, later(one)) for kind, group in groups for one in group)
+    return tuple((f" <{kind}>", kind, later(shape)) for kind, group in groups for shape in group)
 
 
 # Order matters: an address may hold a number, a card holds others and has the shape of an account.
@@ -106,7 +106,7 @@ def mask(text: str) -> Masked:
         return Masked(text)
     counts: Counter[str] = Counter()
     text = _apply(_ADDRESSES, text, counts)
-    hidden = _LABELLED.sub(lambda found: found[0].translate(_HIDE), text)
+    hidden = _LABELLED.sub(lambda number: number[0].translate(_HIDE), text)
     labelled, text = hidden != text, hidden
     text = _SPELLED.sub(lambda run: _unspelled(run, counts), text)
     text = _plain(text, counts, named)
@@ -148,9 +148,9 @@ def _plain(text: str, counts: Counter[str], named: bool) -> str:
 
 def _apply(patterns: Patterns, text: str, counts: Counter[str]) -> str:
     for token, kind, pattern in patterns:
-        text, found = _replace(text, token, pattern)
-        if found:
-            counts[kind] += found
+        text, n = _replace(text, token, pattern)
+        if n:
+            counts[kind] += n
     return text
 
 
@@ -178,10 +178,10 @@ def _unspelled(match: re.Match[str], counts: Counter[str]) -> str:
                 continue
             if _of_words(match, written, begin, end):
                 continue
-            found: Counter[str] = Counter()
-            masked = _apply(_NUMBERS, written[begin:end], found)
+            inside: Counter[str] = Counter()
+            masked = _apply(_NUMBERS, written[begin:end], inside)
             if NEUTRAL.fullmatch(masked.strip()):
-                counts.update(found)
+                counts.update(inside)
                 return run[:begin] + masked + run[end:]
     return _unspelled_beside(match, written, _NUMBERS + _ACCOUNTS, counts)
 
@@ -207,14 +207,15 @@ def _unspelled_beside(
     before = text[max(0, match.start() - _CONTEXT) : match.start()]
     whole = before + written + text[match.end() : match.end() + _CONTEXT]
     for token, kind, pattern in patterns:
-        for found in pattern.finditer(whole):
+        for number in pattern.finditer(whole):
             if "other" in pattern.groupindex:
-                if found["other"] is not None:
+                if number["other"] is not None:
                     continue
-                begin = found.start()
+                begin = number.start()
             else:
-                begin = found.end(1) if pattern.groups and found[1] is not None else found.start()
-            begin, end = begin - len(before), found.end() - len(before)
+                cue = pattern.groups and number[1] is not None
+                begin = number.end(1) if cue else number.start()
+            begin, end = begin - len(before), number.end() - len(before)
             if begin < 0 or end > len(run) or written[begin:end] == run[begin:end]:
                 continue
             if _TELLS.match(run, begin, end) and not _of_words(match, written, begin, end):
@@ -227,13 +228,13 @@ def _replace(text: str, token: str, pattern: re.Pattern[str]) -> tuple[str, int]
     """Put `token` for each match; what stands in a group stays, and with `other` all of it."""
     if "other" not in pattern.groupindex:
         return pattern.subn(rf"\g<1>{token}" if pattern.groups else token, text)
-    found = 0
+    replaced = 0
 
     def put(match: re.Match[str]) -> str:
-        nonlocal found
+        nonlocal replaced
         if match["other"] is not None:
             return match[0]
-        found += 1
+        replaced += 1
         return token
 
-    return pattern.sub(put, text), found
+    return pattern.sub(put, text), replaced

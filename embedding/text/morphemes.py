@@ -125,11 +125,11 @@ _EXPRESSIVE = re.compile(r"[ㄱ-ㅎㅏ-ㅣ☀-➿⬀-⯿🌀-🫿🇦-🇿‼⁉
 
 def make_select(keep: tuple[str, ...], min_length: int, max_length: int) -> Select:
     """A function (form, tag) → the word to keep, or None."""
-    kept = frozenset(keep)
+    wanted = frozenset(keep)
 
     def select(form: str, tag: str) -> str | None:
         base = tag.partition("-")[0]  # VV-I, VA-R: (ir)regular conjugation
-        if base not in kept:
+        if base not in wanted:
             return None
         if base in ("VV", "VA", "VX", "VCN"):
             return form + "다" if len(form) <= max_length else None
@@ -186,23 +186,17 @@ def _close(
     elif base not in _PHRASAL or (close - start == 1 and text[start] in _RELATIONAL):
         return -1
     while after < len(tokens) and tokens[after].start == close:
-        one = tokens[after]
-        tag = one.tag.partition("-")[0]
+        token = tokens[after]
+        tag, end = token.tag.partition("-")[0], close + token.len
         if tag in _MAKES_VERBS:
             return -1
-        suffix = tag == "XSN" and one.form != _PLURAL
-        if not (suffix or (tag == "NNB" and _continues(tokens, after))):
+        suffix = tag == "XSN" and token.form != _PLURAL
+        # Behind a dependent noun another may follow, as in n번방.
+        following = tokens[after + 1 : after + 2] if tag == "NNB" else ()
+        goes_on = any(t.start == end and t.tag.partition("-")[0] in _PHRASAL for t in following)
+        if not suffix and not goes_on:
             break
-        if select(one.form, tag) is not None:  # a word of its own
+        if select(token.form, tag) is not None:  # a word of its own
             break
-        close, after = close + one.len, after + 1
+        close, after = end, after + 1
     return close
-
-
-def _continues(tokens: Sequence[Morpheme], at: int) -> bool:
-    """Whether another noun touches the morpheme `at` from behind, as in n번방."""
-    one, more = tokens[at], tokens[at + 1 : at + 2]
-    return any(
-        each.start == one.start + one.len and each.tag.partition("-")[0] in _PHRASAL
-        for each in more
-    )

@@ -55,10 +55,10 @@ def normalise(
         text = _ROUND_A.sub("@", text)
         if _HAS_HALFWIDTH.search(text):
             text = text.translate(_HALFWIDTH)
-        text = _LETTERS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+        text = _LETTERS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
     if not text.isascii():
         text = _DASHES.sub("-", text)
-        text = _DIGITS.sub(lambda found: str(unicodedata.decimal(found[0], 0)), text)
+        text = _DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0], 0)), text)
         text = _EMOJI.sub(_EMOJI_AS[emoji], text)
     text = _runs(run_length).sub(r"\1", text)
     # Last: emoji stand between blanks, and some marks come apart into a blank and another.

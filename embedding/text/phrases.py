@@ -124,22 +124,22 @@ class Phrases:
                     if len(parts) < LEAST_PARTS or len(chain) > _MOST_PARTS:
                         continue
                     key = _SEPARATOR.join(chain)
-                    one = seen.get(key)
-                    if one is None:
-                        seen[key] = one = _Seen(tuple(passage.words[first:last]))
+                    use = seen.get(key)
+                    if use is None:
+                        seen[key] = use = _Seen(tuple(passage.words[first:last]))
                     unspaced = all(link == TOUCHES for link in links[first + 1 : last])
-                    one.documents[at] = one.documents.get(at, False) or unspaced
+                    use.documents[at] = use.documents.get(at, False) or unspaced
             nouns.discard("")
             self._add(nouns)
         return seen
 
     def _add(self, nouns: Iterable[str]) -> None:
         for noun in nouns:
-            held = self._nouns.get(noun)
-            if held is None:
+            known = self._nouns.get(noun)
+            if known is None:
                 self._nouns.put(noun, _Count(1.0))
             else:
-                held.count += 1.0
+                known.count += 1.0
             self._total += 1.0
         if self._total >= HORIZON:
             self._total /= 2
@@ -153,29 +153,29 @@ class Phrases:
     ) -> Iterator[Phrase]:
         """Remember the chains; those that are phrases now."""
         marks = [int(voice).to_bytes(8, "big", signed=True)[:_MARK] for voice in voices]
-        for key, one in seen.items():
-            held = self._candidates.get(key)
-            if held is None:
-                held = _Candidate()
-                self._candidates.put(key, held)
-            before = len(held.voices) // _MARK
-            held.count += len(one.documents)
-            for at, unspaced in one.documents.items():
-                held.since = min(held.since, published[at])
-                held.voices = _with(held.voices, marks[at], max(self._voices, EARLIER))
+        for key, use in seen.items():
+            chain = self._candidates.get(key)
+            if chain is None:
+                chain = _Candidate()
+                self._candidates.put(key, chain)
+            before = len(chain.voices) // _MARK
+            chain.count += len(use.documents)
+            for at, unspaced in use.documents.items():
+                chain.since = min(chain.since, published[at])
+                chain.voices = _with(chain.voices, marks[at], max(self._voices, EARLIER))
                 if unspaced:
-                    held.unspaced = _with(held.unspaced, marks[at], UNSPACED_VOICES)
+                    chain.unspaced = _with(chain.unspaced, marks[at], UNSPACED_VOICES)
             if (
-                len(held.voices) >= _MARK * self._voices
-                and len(held.unspaced) >= _MARK * UNSPACED_VOICES
-                and self._keeps_together(key, held.count)
+                len(chain.voices) >= _MARK * self._voices
+                and len(chain.unspaced) >= _MARK * UNSPACED_VOICES
+                and self._keeps_together(key, chain.count)
             ):
                 word = key.replace(_SEPARATOR, "")
                 self._found.put(key, word)
                 self.found += 1
-                held.voices = held.unspaced = b""  # who writes it now is counted for the phrase
-                joined = min(published[at] for at in one.documents)
-                yield Phrase(word, one.parts, held.since, joined, before)
+                chain.voices = chain.unspaced = b""  # who writes it now is counted for the phrase
+                joined = min(published[at] for at in use.documents)
+                yield Phrase(word, use.parts, chain.since, joined, before)
 
     def _keeps_together(self, key: str, count: float) -> bool:
         """Whether the normalised mutual information is as high as is asked for."""
@@ -183,8 +183,8 @@ class Phrases:
         counts = [self._nouns.get(part) for part in parts]
         whole = math.log(min(count / self._total, 0.5))
         alone = sum(
-            math.log(min(max(held.count if held else 0.0, count) / self._total, 1.0))
-            for held in counts
+            math.log(min(max(noun.count if noun else 0.0, count) / self._total, 1.0))
+            for noun in counts
         )
         return whole - alone >= self._least * (len(parts) - 1) * -whole
 

@@ -48,11 +48,8 @@ def hangul_share(text: str, limit: int = 4_000) -> float:
 def is_korean(text: str, language: str | None = None) -> bool:
     """Whether to analyse as Korean: by script, and by the declared language where there are few
     letters to judge from."""
-    share = hangul_share(text)
-    if share == 0.0:
-        return False
-    declared = (language or "").lower()[:2] == "ko"
-    return share >= (KOREAN_SHARE / 4 if declared else KOREAN_SHARE)
+    share, declared = hangul_share(text), (language or "").lower().startswith("ko")
+    return share > 0.0 and share >= (KOREAN_SHARE / 4 if declared else KOREAN_SHARE)
 
 
 _UNSPACED = (
@@ -77,11 +74,9 @@ class _Cut:
         self.morphemes = 0
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        found = [self._words(sentence) for sentence in sentences]
-        self.morphemes += sum(map(len, found))
-        return [
-            [word for word in words if self._least <= len(word) <= self._most] for words in found
-        ]
+        cut = [self._words(sentence) for sentence in sentences]
+        self.morphemes += sum(map(len, cut))
+        return [[word for word in words if self._least <= len(word) <= self._most] for words in cut]
 
     def _words(self, sentence: str) -> list[str]:
         raise NotImplementedError
@@ -100,12 +95,12 @@ class ScriptTokenizer(_Cut):
 
     def _words(self, sentence: str) -> list[str]:
         words: list[str] = []
-        for found in _PIECE.finditer(sentence):
-            run = found["run"]
+        for piece in _PIECE.finditer(sentence):
+            run = piece["run"]
             if run is not None and len(run) > 1:
                 words.extend(run[at : at + 2] for at in range(len(run) - 1))
             else:
-                words.append(found[0].lower().replace("’", "'"))
+                words.append(piece[0].lower().replace("’", "'"))
         return words
 
 
@@ -171,63 +166,53 @@ class Boilerplate:
 
     def without(self, source: str, sentences: Sequence[str]) -> list[str]:
         """The sentences of a document of a source, in order, without what the site repeats."""
-        place = self._sources.get(source)
-        if place is None:
-            place = _Source()
-            self._sources.put(source, place)
+        site = self._sources.get(source)
+        if site is None:
+            site = _Source()
+            self._sources.put(source, site)
         new = total = 0
         known: dict[int, _Sentence] = {}
-        parts = [part for one in sentences for part in self._parts(source, place, one)]
-        for sentence, mark in parts:
-            total += len(sentence)
-            sentence_count = self._seen.get((source, mark)) if mark else None
-            if sentence_count is None:
-                new += len(sentence)
-            if mark and sentence_count is None:
-                sentence_count = _Sentence(place.read)
-                self._seen.put((source, mark), sentence_count)
-            if sentence_count is not None:
-                known[mark] = sentence_count
-        place.read += 1
+        parts = [part for sentence in sentences for part in self._parts(source, site, sentence)]
+        for text, mark in parts:
+            total += len(text)
+            seen = self._seen.get((source, mark)) if mark else None
+            if seen is None:
+                new += len(text)
+                if mark:
+                    seen = _Sentence(site.read)
+                    self._seen.put((source, mark), seen)
+            if seen is not None:
+                known[mark] = seen
+        site.read += 1
         if new >= _FRESH * total:
-            for sentence_count in known.values():
-                sentence_count.count += 1
-        repeated = {
-            mark
-            for mark, sentence_count in known.items()
-            if self._is_repeated(sentence_count, place.read)
-        }
-        if not repeated:
-            return [sentence for sentence, _ in parts]
-        kept = []
-        for sentence, mark in parts:
-            if mark not in repeated:
-                kept.append(sentence)
-            elif len(place.lengths) < LENGTHS:
-                place.lengths.add(len(sentence))
-        self.left_out += len(parts) - len(kept)
-        return kept
+            for seen in known.values():
+                seen.count += 1
+        repeated = {mark for mark, seen in known.items() if self._is_repeated(seen, site.read)}
+        own = [text for text, mark in parts if mark not in repeated]
+        for text, mark in parts if repeated else ():
+            if mark in repeated and len(site.lengths) < LENGTHS:
+                site.lengths.add(len(text))
+        self.left_out += len(parts) - len(own)
+        return own
 
-    def _parts(self, source: str, place: _Source, sentence: str) -> Iterator[tuple[str, int]]:
+    def _parts(self, source: str, site: _Source, sentence: str) -> Iterator[tuple[str, int]]:
         """A sentence, or boilerplate in it and the rest, with marks; 0 of what is too short."""
-        for length in sorted(place.lengths, reverse=True):
+        for length in sorted(site.lengths, reverse=True):
             for own, rest in (
                 (sentence[-length:], sentence[:-length].rstrip()),
                 (sentence[:length], sentence[length:].lstrip()),
             ):
                 if not rest or own != own.strip():
                     continue
-                sentence_count = self._seen.get((source, hash(own)))
-                if sentence_count is not None and self._is_repeated(sentence_count, place.read):
+                seen = self._seen.get((source, hash(own)))
+                if seen is not None and self._is_repeated(seen, site.read):
                     yield rest, _mark(rest)
                     yield own, hash(own)
                     return
         yield sentence, _mark(sentence)
 
-    def _is_repeated(self, sentence_count: _Sentence, read: int) -> bool:
-        return sentence_count.count >= MIN_REPEATS and sentence_count.count >= self._share * (
-            read - sentence_count.first
-        )
+    def _is_repeated(self, seen: _Sentence, read: int) -> bool:
+        return seen.count >= max(MIN_REPEATS, self._share * (read - seen.first))
 
 
 def _mark(sentence: str) -> int:
@@ -309,8 +294,8 @@ class TextPipeline:
     @property
     def morphemes(self) -> int:
         """Units analysed so far, kept or not."""
-        tokenizers = {id(each): each for each in (self._tokenizer, self._script)}
-        return sum(each.morphemes for each in tokenizers.values())
+        tokenizers = {id(cutter): cutter for cutter in (self._tokenizer, self._script)}
+        return sum(cutter.morphemes for cutter in tokenizers.values())
 
     def block(
         self,
@@ -346,10 +331,10 @@ class TextPipeline:
             before(number, len(document.text) + len(document.title))
             passages.append(self._sentences(document))
         before(-1, sum(len(document.text) for document in documents))
-        found: tuple[Phrase, ...] = ()
+        joined: tuple[Phrase, ...] = ()
         if self._phrases is not None:
             wrote = contributors(who, source, self._config.unknown_authors)
-            sentences, found = self._phrases.read(passages, wrote, published)
+            sentences, joined = self._phrases.read(passages, wrote, published)
         else:
             sentences = [[passage.words for passage in document] for document in passages]
         block = TokenBlock.build(
@@ -361,15 +346,13 @@ class TextPipeline:
             keys=keys,
             tokenizer_digest=self.digest,
         )
-        inline = np.array([document.inline for document in documents], dtype=np.int8)
-        read_as_one = (*(one for one in taken if len(one.parts) > 1), *found)
         texts = [f"{document.title}{document.text}" for document in documents]
         block = replace(
             block,
             voices=who,
             contents=contents(texts, published),
-            phrases=read_as_one,
-            inline=inline,
+            phrases=(*(word for word in taken if len(word.parts) > 1), *joined),
+            inline=np.array([document.inline for document in documents], dtype=np.int8),
         )
         self.statistics.update(block)
         return block
@@ -402,8 +385,8 @@ class TextPipeline:
             sentences = self._boilerplate.without(source, sentences)
         if not sentences:
             return []
-        found = self._tokenize(sentences, clean, language)
-        return [passage for passage in found if passage.words]
+        passages = self._tokenize(sentences, clean, language)
+        return [passage for passage in passages if passage.words]
 
     def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[Passage]:
         if self._config.tokenizer != AUTO_TOKENIZER:
@@ -420,7 +403,7 @@ class TextPipeline:
 
     def report(self) -> dict[str, object]:
         """JSON-safe counters: vocabulary statistics, morphemes, what was masked by kind."""
-        kiwi, found = self._tokenizer, self._phrases
+        kiwi, phrases = self._tokenizer, self._phrases
         return {
             **self.statistics.to_dict(),
             "morphemes": self.morphemes,
@@ -428,7 +411,7 @@ class TextPipeline:
             "masked": dict(self.masked),
             "boilerplate": 0 if self._boilerplate is None else self._boilerplate.left_out,
             **(kiwi.figures() if isinstance(kiwi, KiwiTokenizer) else {}),
-            **({"phrases": found.found, "phrase_bytes": found.memory} if found else {}),
+            **({"phrases": phrases.found, "phrase_bytes": phrases.memory} if phrases else {}),
         }
 
     def _sentences(self, document: Document) -> list[Passage]:

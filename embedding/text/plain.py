@@ -53,10 +53,10 @@ def _coded(split: pa.ListArray, config: TextConfig) -> tuple[PlainText, IntArray
     fit = fitting(coded.dictionary, config)
     words = coded.dictionary
     if not fit.all():
-        kept = fit[codes]
-        offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
+        fits = fit[codes]
+        offsets = np.concatenate(([0], np.cumsum(fits)))[offsets]
         renumbered = np.cumsum(fit) - 1
-        codes, words = renumbered[codes[kept]], words.filter(pa.array(fit))
+        codes, words = renumbered[codes[fits]], words.filter(pa.array(fit))
     text = PlainText(
         words=tuple(words.to_pylist()),
         codes=codes.astype(np.int32, copy=False),
@@ -80,9 +80,9 @@ def code_documents(
     if pc.any(pc.match_substring_regex(texts, _END)).as_py():
         texts = pc.replace_substring_regex(texts, _END, "\\1\n")
     split = pc.split_pattern(texts, "\n")
-    coded, kept = _coded(pc.ascii_split_whitespace(split.values), config)
+    coded, tokens = _coded(pc.ascii_split_whitespace(split.values), config)
     # Sentences without a word are left out, so each edge is counted once.
-    edges = np.concatenate(([0], np.cumsum(np.diff(kept) > 0)))
+    edges = np.concatenate(([0], np.cumsum(np.diff(tokens) > 0)))
     return coded, edges[split.offsets.to_numpy()].astype(np.int32)
 
 

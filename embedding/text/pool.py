@@ -214,9 +214,9 @@ async def _how_it_ended(child: Child, seconds: float, error: BaseException) -> s
 def _slept_at(process: int) -> float:
     """Processor seconds that a process has used; -1 where it is not waiting for something."""
     try:
-        found = psutil.Process(process)
-        times = found.cpu_times()
-        return times.user + times.system if found.status() == psutil.STATUS_SLEEPING else -1.0
+        child = psutil.Process(process)
+        times = child.cpu_times()
+        return times.user + times.system if child.status() == psutil.STATUS_SLEEPING else -1.0
     except psutil.Error:
         return -1.0
 

@@ -15,8 +15,7 @@ from embedding.crawl.fetcher import Request
 from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.errors import ConfigError
 from embedding.settings import Settings, given_settings, load_settings
-from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.file import source_table
+from embedding.sources.config import SourceConfig, load_sources, source_table
 from embedding.worker.spec import NodeSpec
 
 SECRET = "OPERATORS-SECRET"

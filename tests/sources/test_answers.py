@@ -99,7 +99,7 @@ def test_any_answer_is_read_without_a_failure(answer: Any) -> None:
         source = SourceConfig(name="b", kind="rendered", url="http://example.org", answers=answers)
         taken = PageAnswers(source)
         taken.take("http://example.org/a", json.dumps(answer).encode())
-        taken.found()
+        taken.items()
 
 
 @given(st.binary(max_size=200))
@@ -115,7 +115,7 @@ def test_the_same_item_counts_once_and_the_largest_kind_wins() -> None:
     answers.take("http://e.org/side", json.dumps([{"id": 9, "text": "짧은 글", "no": 1}]).encode())
     answers.take("http://e.org/api?p=1", json.dumps({"rows": rows[:3]}).encode())
     answers.take("http://e.org/api?p=2", json.dumps({"rows": rows[2:]}).encode())
-    assert [one.id for one in answers.found()] == ["0", "1", "2", "3"]
+    assert [one.id for one in answers.items()] == ["0", "1", "2", "3"]
 
 
 def test_the_page_of_one_post_has_one_item() -> None:
@@ -125,7 +125,7 @@ def test_the_page_of_one_post_has_one_item() -> None:
     answers = PageAnswers(source)
     answers.take("http://e.org/other", b'{"id": 1, "t": "no"}')
     answers.take("http://e.org/p/2", b'{"id": 2, "t": "yes"}')
-    assert [(one.id, one.text) for one in answers.found()] == [("2", "yes")]
+    assert [(one.id, one.text) for one in answers.items()] == [("2", "yes")]
 
 
 def test_answers_are_for_rendered_sources(tmp_path: Any) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from embedding.discovery.proposals import reject, rejected
 from embedding.kernel.config import read_toml
 from embedding.kernel.errors import ConfigError
-from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.file import add_sources, source_table
+from embedding.sources.config import SourceConfig, add_sources, load_sources, source_table
 
 FIRST = '# mine\n[[source]]\nname = "a"  # the first\nkind = "feed"\nurl = "https://a.kr/rss"\n'
 
