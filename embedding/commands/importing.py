@@ -202,7 +202,7 @@ def say_left_out(result: ImportResult) -> None:
 def _confirm(plans: list[FilePlan], *, yes: bool) -> None:
     """Show the columns that were found; a person says whether they are right."""
     show_plans(plans)
-    if yes or not any(plan.found for plan in plans):
+    if yes or not any(plan.guessed for plan in plans):
         return
     if not errors.is_terminal:
         raise ConfigError(

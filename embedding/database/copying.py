@@ -121,7 +121,7 @@ def _columns(
     """Columns to copy, by table; InputError for rows that have no place in the target."""
     inspector = sa.inspect(target)
     existing = set(inspector.get_table_names())
-    found: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     for table in _tables(source):
         if table not in existing:
             if _count(source, table):
@@ -135,8 +135,8 @@ def _columns(
             raise InputError(
                 f"{where}: table {table!r} has no column {missing[0]!r}; nothing was moved."
             )
-        found[table] = given
-    return found
+        columns[table] = given
+    return columns
 
 
 def _same_version(source: sqlite3.Connection, target: sa.Connection, where: str) -> None:
@@ -188,7 +188,7 @@ def _set_sequences(target: sa.Connection) -> None:
     quote = target.dialect.identifier_preparer.quote
     for table, column, sequence in target.execute(sa.text(_SEQUENCES)).fetchall():
         if sequence is not None:
-            found = f"SELECT coalesce(max({quote(column)}), 0) FROM {quote(table)}"  # noqa: S608
-            last = int(target.execute(sa.text(found)).scalar_one())
+            highest = f"SELECT coalesce(max({quote(column)}), 0) FROM {quote(table)}"  # noqa: S608
+            last = int(target.execute(sa.text(highest)).scalar_one())
             setval = sa.func.setval(sequence, max(last, 1), last > 0)
             target.execute(sa.select(setval))

@@ -149,7 +149,7 @@ class Patience:
                 if self._outage.since is not None:
                     await asyncio.sleep(self._outage.pause)
                 try:
-                    found = await asyncio.to_thread(again or call, *arguments)
+                    result = await asyncio.to_thread(again or call, *arguments)
                 except sa.exc.SQLAlchemyError as error:
                     self._failed(error)
                 else:
@@ -157,7 +157,7 @@ class Patience:
                     if before.since is not None:
                         self._outage = before.answered(now)
                         log.warning(_BACK, before.lasting(now))
-                    return found
+                    return result
 
     def _failed(self, error: sa.exc.SQLAlchemyError) -> None:
         if not away(error):
@@ -176,7 +176,7 @@ def opened(open_it: Callable[[], T], wait: Callable[[float], object]) -> T | Non
     outage = Outage()
     while True:
         try:
-            found = open_it()
+            database = open_it()
         except ConfigError as error:
             reason = error.__cause__
             if not isinstance(reason, sa.exc.SQLAlchemyError) or not away(reason):
@@ -189,4 +189,4 @@ def opened(open_it: Callable[[], T], wait: Callable[[float], object]) -> T | Non
         else:
             if outage.since is not None:
                 log.warning(_BACK, outage.lasting(time.monotonic()))
-            return found
+            return database

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 from embedding.cluster import publish_sources
 from embedding.crawl.config import DiscoverConfig
@@ -28,14 +28,12 @@ from embedding.text.pipeline import TextPipeline
 def rejected(path: Path) -> dict[str, str]:
     """Time (ISO, UTC) of the rejection by address; empty when there is no file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        rejections = json.loads(path.read_text(encoding="utf-8"))
+        return {str(url): str(when) for url, when in rejections.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise ConfigError(f"{path}: not a JSON object of addresses and times.") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path}: not a JSON object of addresses and times.")
-    return {str(url): str(when) for url, when in found.items()}
 
 
 def reject(path: Path, urls: Sequence[str], when: datetime | None = None) -> None:
@@ -72,7 +70,7 @@ def discover(
     begin = (
         tuple(seeds)
         or chosen.seeds
-        or tuple(sorted({_site(one.url) for one in known if one.on_the_web}))
+        or tuple(sorted({urljoin(source.url, "/") for source in known if source.on_the_web}))
     )
     if not begin:
         raise ConfigError(
@@ -105,17 +103,11 @@ def decide(
 
     The pool's nodes, if any run, hear of the new sources within seconds.
     """
-    wanted = [one for one in proposals if one["name"] in approved]
-    others = [one for one in proposals if one["name"] not in approved]
-    added = add_sources(settings.paths.sources, [source_of(one) for one in wanted])
+    wanted = [proposal for proposal in proposals if proposal["name"] in approved]
+    others = [proposal for proposal in proposals if proposal["name"] not in approved]
+    added = add_sources(settings.paths.sources, list(map(source_of, wanted)))
     if others:
-        reject(settings.paths.rejected, [str(one["url"]) for one in others])
+        reject(settings.paths.rejected, [str(proposal["url"]) for proposal in others])
     if added:
         publish_sources(settings, load_sources(settings.paths.sources))
-    return Decided(tuple(added), tuple(str(one["name"]) for one in others))
-
-
-def _site(url: str) -> str:
-    """The front page of an address's site."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}/" if parts.netloc else ""
+    return Decided(tuple(added), tuple(str(proposal["name"]) for proposal in others))

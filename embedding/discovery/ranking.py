@@ -11,6 +11,7 @@ for the same words in the same shares, 1 for no word in common.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -88,7 +89,7 @@ class Candidate:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
-        titles = [dict(zip(("title", "url", "time"), each, strict=True)) for each in self.titles]
+        titles = [dict(zip(("title", "url", "time"), row, strict=True)) for row in self.titles]
         numbers = {
             key: None if value is None else round(value, 4)
             for key, value in vars(self).items()
@@ -111,16 +112,16 @@ class Known:
 
 
 def rank(
-    found: Sequence[Listed], known: Known, *, least_new: float = 0.2, threshold: float = 0.85
+    listings: Sequence[Listed], known: Known, *, least_new: float = 0.2, threshold: float = 0.85
 ) -> tuple[list[Candidate], list[tuple[Listed, str]]]:
     """The candidates, best first, and those that bring nothing, each with a sentence.
 
     The best is chosen first and counts as read when the others are judged: of a feed, an Atom feed
     and a sitemap of the same articles one is proposed.
     """
-    left, chosen, dropped = list(found), [], []
+    left, chosen, dropped = list(listings), [], []
     while left:
-        judged = [(judge(each, known, threshold), each) for each in left]
+        judged = [(judge(listing, known, threshold), listing) for listing in left]
         best, listed = max(judged, key=lambda pair: (pair[0].score, -len(pair[1].url)))
         left.remove(listed)
         if best.new < least_new:
@@ -137,13 +138,13 @@ def judge(listed: Listed, known: Known, threshold: float) -> Candidate:
     """The figures of one listing beside what is known."""
     urls, samples = set(listed.urls), listed.samples
     other = sum(url not in known.urls for url in urls) / len(urls) if urls else 0.0
-    fresh = [each for each in samples if each.url not in known.urls]
+    fresh = [sample for sample in samples if sample.url not in known.urls]
     copies = sum(
-        any(similar(each.signature, one.signature) >= threshold for one in known.samples)
-        for each in fresh
+        any(similar(sample.signature, read.signature) >= threshold for read in known.samples)
+        for sample in fresh
     )
     new = other * (1.0 - copies / len(fresh)) if fresh else other
-    tokens = sum(each.tokens for each in samples) / len(samples) if samples else 0.0
+    tokens = sum(sample.tokens for sample in samples) / len(samples) if samples else 0.0
     gain = new * len(urls) * tokens / max(1, listed.requests + len(urls))
     difference = None
     if known.samples and samples:
@@ -176,7 +177,7 @@ def divergence(left: Mapping[str, int], right: Mapping[str, int]) -> float:
     for word in left.keys() | right.keys():
         p, q = left.get(word, 0) / totals[0], right.get(word, 0) / totals[1]
         middle = (p + q) / 2
-        total += sum(each / 2 * math.log2(each / middle) for each in (p, q) if each)
+        total += sum(share / 2 * math.log2(share / middle) for share in (p, q) if share)
     return min(1.0, max(0.0, total))
 
 
@@ -192,26 +193,25 @@ def per_day(times: Sequence[datetime]) -> float | None:
 def name_of(url: str, taken: Set[str] = frozenset()) -> str:
     """A short unique name of a source: host and path."""
     bare = url.partition("://")[2].partition("?")[0].removeprefix("www.")
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in ".-_") else "-" for c in bare)
-    plain = "-".join(part for part in kept.split("-") if part)[:70].strip(".-") or "source"
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", bare).strip("-")[:70].strip(".-") or "source"
     name, n = plain, 2
     while name in taken:
         name, n = f"{plain}-{n}", n + 1
     return name
 
 
-def named(found: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
+def named(candidates: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
     """The candidates with names that are unique among themselves and among `taken`."""
     names, result = set(taken), []
-    for each in found:
-        name = name_of(each.url, names)
+    for candidate in candidates:
+        name = name_of(candidate.url, names)
         names.add(name)
-        result.append(replace(each, name=name))
+        result.append(replace(candidate, name=name))
     return result
 
 
 def _pooled(samples: Sequence[SampledDocument]) -> Counter[str]:
-    return sum((Counter(each.words) for each in samples), Counter[str]())
+    return sum((Counter(sample.words) for sample in samples), Counter[str]())
 
 
 def _why(

@@ -50,7 +50,7 @@ class Discovery:
     refused: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
-        candidates = [each.to_dict() for each in self.candidates]
+        candidates = [candidate.to_dict() for candidate in self.candidates]
         return {**vars(self), "candidates": candidates, "refused": dict(self.refused)}
 
 
@@ -94,20 +94,19 @@ class Discoverer:
         self._hosts = {host_of(seed) for seed in seeds}
         try:
             read = await self._known(known)
-            skipped = {canonical(url) for url in (*(one.url for one in known), *rejected)}
-            places = await self._walk(seeds)
-            listed = [
-                each
-                for kind, url, where, settings in places
+            skipped = set(map(canonical, (*(source.url for source in known), *rejected)))
+            tried = [
+                await self._try(kind, url, where, settings)
+                for kind, url, where, settings in await self._walk(seeds)
                 if canonical(url) not in skipped
-                if (each := await self._try(kind, url, where, settings)) is not None
             ]
         finally:
             await self._fetcher.close()
             await self._extractor.close()
+        listed = [listing for listing in tried if listing is not None]
         chosen, dropped = rank(listed, read, least_new=self._config.least_new)
-        self._found.candidates = named(chosen, [one.name for one in known])
-        self._found.dropped |= {one.url: why for one, why in dropped}
+        self._found.candidates = named(chosen, [source.name for source in known])
+        self._found.dropped |= {listing.url: why for listing, why in dropped}
         self._found.requests = self._config.requests - self._left
         return self._found
 
@@ -124,8 +123,8 @@ class Discoverer:
     def _named(self, url: str, links: PageLinks) -> Iterator[_LinkTarget]:
         """The listings that a page names, or is itself."""
         for kind, urls in (("feed", links.feeds), ("sitemap", links.sitemaps)):
-            for each in filter(self.allowed, urls):
-                yield kind, each, url, {}
+            for listing in filter(self.allowed, urls):
+                yield kind, listing, url, {}
         if links.articles is not None:
             settings = {"links": links.articles}
             if links.following is not None:
@@ -134,16 +133,21 @@ class Discoverer:
 
     async def _walk(self, seeds: Sequence[str]) -> list[_LinkTarget]:
         """Breadth first over allowed pages: (kind, address, found on, settings) of listings."""
-        places: dict[str, _LinkTarget] = {}
+        targets: dict[str, _LinkTarget] = {}
         queue = deque((canonical(seed), 0) for seed in seeds)
         seen = {url for url, _ in queue}
         for origin in sorted({f"{urlsplit(s).scheme}://{urlsplit(s).netloc}" for s in seeds}):
-            for url in await self._sitemaps(origin):
-                if self.allowed(url):
-                    places[url] = ("sitemap", url, f"{origin}/robots.txt", {})
+            try:  # the sitemaps that robots.txt names, else the customary address
+                sitemaps = await self._fetcher.robots.sitemaps(f"{origin}/")
+            except FetchError as error:
+                self._refuse(error)
+                continue
+            urls = [urljoin(origin, url) for url in sitemaps] or [f"{origin}/sitemap.xml"]
+            for url in filter(self.allowed, urls):
+                targets[url] = ("sitemap", url, f"{origin}/robots.txt", {})
         # A listing that was found is of no use when nothing is left to try it with.
-        kept = self._config.requests // 2
-        while queue and self._found.pages < self._config.pages and self._left > kept:
+        reserve = self._config.requests // 2
+        while queue and self._found.pages < self._config.pages and self._left > reserve:
             url, depth = queue.popleft()
             try:
                 page = await self._get(Request(url))
@@ -154,26 +158,17 @@ class Discoverer:
             except _Spent:
                 break
             self._found.pages += 1
-            for place in self._named(url, links):
-                places.setdefault(place[1], place)
+            for target in self._named(url, links):
+                targets.setdefault(target[1], target)
             if depth < self._config.depth:
-                fresh = [each for each in likely(links.others) if each not in seen]
-                for each in filter(self.allowed, fresh):
-                    seen.add(each)
-                    queue.append((each, depth + 1))
+                fresh = [link for link in likely(links.others) if link not in seen]
+                for link in filter(self.allowed, fresh):
+                    seen.add(link)
+                    queue.append((link, depth + 1))
         # Feeds and sitemaps tell times and cost one request: they are tried before pages.
         order = {"feed": 0, "sitemap": 1, "page": 2}
-        ordered = sorted(places.values(), key=lambda place: order[place[0]])
+        ordered = sorted(targets.values(), key=lambda target: order[target[0]])
         return ordered[: self._config.candidates]
-
-    async def _sitemaps(self, origin: str) -> Sequence[str]:
-        """The sitemaps that robots.txt names, else the customary address."""
-        try:
-            named_ = await self._fetcher.robots.sitemaps(f"{origin}/")
-        except FetchError as error:
-            self._refuse(error)
-            return ()
-        return [urljoin(origin, url) for url in named_] or [f"{origin}/sitemap.xml"]
 
     async def _try(
         self, kind: str, url: str, where: str, settings: Mapping[str, Any]
@@ -187,13 +182,13 @@ class Discoverer:
             adapter = make_adapter(source, make_pseudonyms(self._crawl))
             items = [item async for item in adapter.poll(_Probe(self._get, self._extractor))]
             requests = before - self._left
-            references = [one for one in items if isinstance(one, Reference)]
-            urls = list(dict.fromkeys(canonical(one.url) for one in references))
-            allowed = [one for one in urls if self.allowed(one)]
+            references = [item for item in items if isinstance(item, Reference)]
+            urls = list(dict.fromkeys(canonical(reference.url) for reference in references))
+            allowed = list(filter(self.allowed, urls))
             if not allowed:
                 self._found.dropped[url] = "it lists nothing on an allowed host"
                 return None
-            samples = [await self._sample(one) for one in spread(allowed, self._config.samples)]
+            samples = [await self._sample(it) for it in spread(allowed, self._config.samples)]
         except FetchError as error:
             self._refuse(error)
             self._found.dropped[url] = str(error)
@@ -209,10 +204,10 @@ class Discoverer:
             url=url,
             found_on=where,
             urls=tuple(urls),
-            times=tuple(one.published_at for one in references if one.published_at),
-            titles=tuple(self._shown(one) for one in references[:3]),
+            times=tuple(it.published_at for it in references if it.published_at),
+            titles=tuple(map(self._shown, references[:3])),
             requests=max(1, requests),
-            samples=tuple(one for one in samples if one is not None),
+            samples=tuple(sample for sample in samples if sample is not None),
             settings=dict(settings),
         )
 
@@ -220,16 +215,16 @@ class Discoverer:
         """Words and signature of one document; None when it cannot be read."""
         try:
             least = self._crawl.min_chars
-            _, found = await self._extractor.follow(self._get, Request(url), "UTC", least)
+            _, page = await self._extractor.follow(self._get, Request(url), "UTC", least)
         except FetchError as error:
             self._refuse(error)
             return None
-        words = await asyncio.to_thread(self._words, found.text)
-        return SampledDocument(url, dict(words), found.signature)
+        words = await asyncio.to_thread(self._words, page.text)
+        return SampledDocument(url, dict(words), page.signature)
 
-    def _shown(self, one: Reference) -> tuple[str, str, str | None]:
-        when = None if one.published_at is None else one.published_at.isoformat()
-        return self._title(one.title)[:120], one.url, when
+    def _shown(self, reference: Reference) -> tuple[str, str, str | None]:
+        when = reference.published_at.isoformat() if reference.published_at else None
+        return self._title(reference.title)[:120], reference.url, when
 
     async def _get(self, request: Request) -> FetchedPage:
         """One request within the budget, on an allowed host."""

@@ -41,7 +41,7 @@ def read_parquet(path: Path, options: ReadOptions, since: int) -> Iterator[RawRe
     check_file(path)
     try:
         with pq.ParquetFile(path) as file:
-            names = [each.name for each in file.schema_arrow if not pa.types.is_nested(each.type)]
+            names = [f.name for f in file.schema_arrow if not pa.types.is_nested(f.type)]
             size = _rows_at_once(path, file.metadata, names)
         # Equal values stay one: a few bytes can name one of a megabyte in each of many rows.
         with pq.ParquetFile(path, read_dictionary=names) as file:
@@ -95,8 +95,8 @@ def _lengths(column: pa.Array) -> IntArray:
     """Bytes of each string, int64 [n]; 0 of numbers and times."""
     lengths: IntArray = np.zeros(len(column), dtype=np.int64)
     if pa.types.is_dictionary(column.type) and len(column.dictionary):
-        each = pc.binary_length(column.dictionary).fill_null(0).to_numpy().astype(np.int64)
-        lengths = each[column.indices.fill_null(0).to_numpy()]
+        of_words = pc.binary_length(column.dictionary).fill_null(0).to_numpy().astype(np.int64)
+        lengths = of_words[column.indices.fill_null(0).to_numpy()]
     return lengths
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from embedding.importing.encodings import ENCODING_BYTES, FoundEncoding, Utf8Text, encoding_of
-from embedding.importing.opening import opened
+from embedding.importing.opening import lines_of, opened
 from embedding.importing.readers import (
     READERS,
     RawRecords,
@@ -97,7 +97,7 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
     are records, is left out alone: what is behind it is read again, as records of their own.
     """
     csv.field_size_limit(2 * _LONGEST)
-    lines = _lines(text)
+    lines = (f"{line.decode(errors='replace')}\n" for line in lines_of(text.read, _LONGEST))
     waiting: deque[str] = deque()
     taken: list[str] = []
     again, ended = _AGAIN, False
@@ -132,18 +132,6 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
             yield str(error)
             continue
         return
-
-
-def _lines(text: Utf8Text) -> Iterator[str]:
-    rest = b""
-    while data := text.read(_BLOCK):
-        *whole, rest = (rest + data).split(b"\n")
-        yield from (f"{line.decode()}\n" for line in whole)
-        if len(rest) > _LONGEST:
-            yield rest.decode(errors="replace")
-            rest = b""
-    if rest:
-        yield rest.decode()
 
 
 def _fields(row: list[str] | str, layout: _Layout) -> Record:
@@ -182,7 +170,7 @@ def _layout(text: str, path: Path) -> _Layout:
     if not lines:
         raise InputError(f"{path}: no line with text; a table with a line of names is expected.")
     delimiter = max(
-        _DELIMITERS, key=lambda each: (lines[0].count(each), sum(each in one for one in lines))
+        _DELIMITERS, key=lambda mark: (lines[0].count(mark), sum(mark in line for line in lines))
     )
     # Each line alone: a quote that is not closed would swallow the others.
     rows = [next(csv.reader([line], delimiter=delimiter)) for line in lines]
@@ -229,7 +217,7 @@ def _record_pattern(rows: Sequence[Sequence[str]], delimiter: str, columns: int)
 
 
 def _is_date(cell: str) -> bool:
-    return any(each.isdigit() for each in cell) and parse_time(cell.strip()) is not None
+    return any(map(str.isdigit, cell)) and parse_time(cell.strip()) is not None
 
 
 def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
@@ -257,7 +245,7 @@ def _batches(text: Utf8Text, layout: _Layout, rows: _NumberedRows) -> Iterator[p
     )
     with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
         for batch in reader:
-            if rows.torn or (layout.record and any(_swallows(one, layout) for one in batch)):
+            if rows.torn or (layout.record and any(_swallows(column, layout) for column in batch)):
                 raise pa.ArrowInvalid(_OPEN)
             if len(batch):
                 yield batch
@@ -294,8 +282,8 @@ class _NumberedRows:
         columns = {}
         broken: set[int] = set()
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            columns[name], places = _text(column, replaced)
-            broken.update(places)
+            columns[name], undecoded = _text(column, replaced)
+            broken.update(undecoded)
         wrong += [WrongRecord(int(numbers[at]), "bytes that are no text") for at in broken]
         keep = numbers >= since
         keep[list(broken)] = False
@@ -303,7 +291,7 @@ class _NumberedRows:
         return RawRecords(
             tuple(numbers[keep].tolist()),
             {name: column.take(chosen) for name, column in columns.items()},
-            tuple(each for each in wrong if each.number >= since),
+            tuple(record for record in wrong if record.number >= since),
             done,
             self.note,
         )
@@ -313,11 +301,11 @@ class _NumberedRows:
         numbers, wrong = self._numbers(cut)
         wrong += [WrongRecord(int(number), _CUT) for number in numbers]
         wrong += [WrongRecord(number, reason) for number, reason in sorted(self.bad.items())]
-        return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
+        return RawRecords((), {}, tuple(record for record in wrong if record.number >= since), 1.0)
 
     def _numbers(self, rows: int) -> tuple[Any, list[WrongRecord]]:
         """Numbers of the next good rows, int64 [rows], and the bad ones among them."""
-        found = np.empty(rows, dtype=np.int64)
+        numbers = np.empty(rows, dtype=np.int64)
         wrong = []
         at = 0
         while at < rows:
@@ -327,22 +315,22 @@ class _NumberedRows:
                 continue
             ahead = min((bad for bad in self.bad if bad > self.following), default=None)
             run = rows - at if ahead is None else min(rows - at, ahead - self.following)
-            found[at : at + run] = np.arange(self.following, self.following + run)
+            numbers[at : at + run] = np.arange(self.following, self.following + run)
             at += run
             self.following += run
-        return found, wrong
+        return numbers, wrong
 
 
 def _text(column: pa.BinaryArray, replaced: bool) -> tuple[pa.StringArray, list[int]]:
     """Bytes as text, null where there are none; and places whose bytes are no text."""
     try:
         text = column.cast(pa.string())
-        places: list[int] = []
+        undecoded: list[int] = []
     except pa.ArrowInvalid:
         decoded = [value.decode(errors="replace") for value in column.to_pylist()]
         text = pa.array(decoded, pa.string())
         replaced = True
     if replaced:
         marks = pc.match_substring(text, "\ufffd")
-        places = np.flatnonzero(marks.to_numpy(zero_copy_only=False)).tolist()
-    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text), places
+        undecoded = np.flatnonzero(marks.to_numpy(zero_copy_only=False)).tolist()
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text), undecoded

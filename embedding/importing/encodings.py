@@ -51,13 +51,13 @@ _KOREAN = 0.9
 def check_encoding(name: str) -> str:
     """The codec's name; ConfigError for one that is none of text."""
     try:
-        found = codecs.lookup(name)
+        codec = codecs.lookup(name)
         b"text".decode(name)
     except (LookupError, ValueError, TypeError) as error:
         raise ConfigError(
             f"--encoding {name}: no such encoding; utf-8, cp949 or utf-16 are examples."
         ) from error
-    return found.name
+    return codec.name
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> Fou
         if _odd(sample.decode("ascii")) > _MOST_ODD:
             raise InputError(f"{path}: binary data; a file of text is expected.")
         sample = _beyond_ascii(path)
-    found = korean_or_utf8(sample)
-    return FoundEncoding(found) if found else FoundEncoding(_guessed(sample, path), guessed=True)
+    probable = korean_or_utf8(sample)
+    return FoundEncoding(probable or _guessed(sample, path), guessed=probable is None)
 
 
 def _beyond_ascii(path: Path) -> bytes:
@@ -107,7 +107,7 @@ def _beyond_ascii(path: Path) -> bytes:
         while data := file.read(1 << 20):
             if not data.isascii():
                 head, _, tail = (rest + data).rpartition(b"\n")
-                first = next((at for at, each in enumerate(head or tail) if each > 127), 0)
+                first = next((at for at, byte in enumerate(head or tail) if byte > 127), 0)
                 begin = (head or tail).rfind(b"\n", 0, first) + 1
                 return ((head or tail)[begin:] + file.read(ENCODING_BYTES))[:ENCODING_BYTES]
             rest = data[data.rfind(b"\n") + 1 :]
@@ -126,7 +126,10 @@ def _wide(sample: bytes) -> str | None:
         return None
     for name in _WIDE:
         text = _decoded(sample, name)
-        if text is not None and _FEW * text.count("\0") < len(text) and _plausible(text):
+        if text is None or _FEW * text.count("\0") >= len(text) or _odd(text) > _MOST_ODD:
+            continue
+        begin = text[:4096]
+        if len(begin) <= 400 * sum(map(str.isspace, begin)):  # people write, with space between
             return name
     return None
 
@@ -163,16 +166,10 @@ def _decoded(sample: bytes, name: str) -> str | None:
         return None
 
 
-def _plausible(text: str) -> bool:
-    """Whether most characters are such as people write, and space is between them."""
-    sample = text[:4096]
-    spaces = sum(1 for each in sample if each.isspace())
-    return _odd(sample) <= _MOST_ODD and len(sample) <= spaces * 400
-
-
 def _odd(text: str) -> float:
+    """Share of characters that nobody writes, among the first."""
     sample = text[:4096]
-    odd = sum(1 for each in sample if not (each.isprintable() or each in "\r\n\t"))
+    odd = sum(not (letter.isprintable() or letter in "\r\n\t") for letter in sample)
     return odd / max(len(sample), 1)
 
 
@@ -195,11 +192,8 @@ def _guessed(sample: bytes, path: Path) -> str:
     if best is None:
         raise InputError(f"{path}: its encoding cannot be found out; name it with --encoding.")
     # As likely as another, it is the one that most files are in that name none.
-    equal = [
-        one.encoding
-        for one in matches
-        if (one.chaos, one.coherence) == (best.chaos, best.coherence)
-    ]
+    likeness = (best.chaos, best.coherence)
+    equal = [it.encoding for it in matches if (it.chaos, it.coherence) == likeness]
     return min(equal, key=_LEGACY.index, default=str(best.encoding))
 
 

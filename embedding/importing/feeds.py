@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from embedding.importing.encodings import Utf8Text, encoding_of
-from embedding.importing.opening import opened
+from embedding.importing.opening import opened, whole_of
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import FetchError, InputError
 from embedding.sources.feed import parse_feed, string_of
@@ -16,7 +16,6 @@ from embedding.sources.markup import plain_text
 
 _MOST = 1 << 27
 """Bytes of a file: it is read at once."""
-_BLOCK = 1 << 20
 _TIMES = ("published", "created", "updated")
 
 
@@ -33,12 +32,8 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
     """Date, title, text, feed and author of each entry."""
     with opened(path) as file:
         encoding = encoding_of(file, path, options.encoding)
-        text = Utf8Text(file, encoding.name)
-        data = b""
-        while more := text.read(_BLOCK):
-            data += more
-            if len(data) > _MOST:
-                raise InputError(f"{path}: more than {_MOST >> 20} MB; split the archive.")
+        too_long = f"{path}: more than {_MOST >> 20} MB; split the archive."
+        data = whole_of(Utf8Text(file, encoding.name).read, _MOST, too_long)
         try:
             feed = parse_feed(data, str(path))
         except FetchError as error:
@@ -56,11 +51,11 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
 
 def _record(entry: Any, name: str) -> Mapping[str, str | None]:
     contents = entry.get("content") or ()
-    texts = [string_of(each.get("value")) for each in contents] + [string_of(entry.get("summary"))]
+    texts = [*(string_of(part.get("value")) for part in contents), string_of(entry.get("summary"))]
     title = plain_text(string_of(entry.get("title")))
     return {
-        "date": next((entry[each] for each in _TIMES if entry.get(each)), None),
-        "text": plain_text(next((each for each in texts if each.strip()), "")) or title or None,
+        "date": next((entry[name] for name in _TIMES if entry.get(name)), None),
+        "text": plain_text(next((text for text in texts if text.strip()), "")) or title or None,
         "title": title or None,
         "source": name,
         "author": string_of(entry.get("author")) or None,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from embedding.importing.opening import UnpackedFile, opened
+from embedding.importing.opening import lines_of, opened
 from embedding.importing.readers import (
     READERS,
     RawRecords,
@@ -18,7 +18,6 @@ from embedding.importing.readers import (
     in_columns,
 )
 
-_BLOCK = 1 << 20
 _COLUMNS = 27
 _DATE, _SOURCE, _EXTRAS = 1, 3, 26
 """V2.1DATE, V2SOURCECOMMONNAME, V2EXTRASXML of the GKG 2.1 codebook."""
@@ -30,18 +29,10 @@ def read_gkg(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecord
     """Date, headline and site of each article; GDELT hands out no more of its text."""
     with opened(path) as file:
         encoding = options.encoding or "utf-8"
-        lines = islice(enumerate(_lines(file)), since, None)
+        articles = enumerate(line for line in lines_of(file.read) if line.strip())
+        lines = islice(articles, since, None)
         records = ((number, _record(line.decode(encoding, "replace"))) for number, line in lines)
         yield from in_columns(records, lambda: file.done)
-
-
-def _lines(file: UnpackedFile) -> Iterator[bytes]:
-    rest = b""
-    while data := file.read(_BLOCK):
-        *lines, rest = (rest + data).split(b"\n")
-        yield from (line for line in lines if line.strip())
-    if rest.strip():
-        yield rest
 
 
 def _record(line: str) -> Record:

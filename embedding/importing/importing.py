@@ -608,13 +608,13 @@ class ImportRequest:
 class FilePlan:
     """How one file is going to be read: by which reader, which column for which field.
 
-    found  columns that nobody named, so that a person should look at them
+    guessed  columns that nobody named, so that a person should look at them
     """
 
     path: Path
     reader: str
     mapping: Mapping[str, str]
-    found: bool
+    guessed: bool
 
 
 @dataclass
@@ -658,14 +658,14 @@ def _plan(path: Path, request: ImportRequest) -> FilePlan:
     with opened(path) as file:
         name = request.reader or reader_of(path, file.head(_HEAD), file.name)
     if READERS.traits(name).named:
-        return FilePlan(path, name, {key: key for key in RECORD_FIELDS}, found=False)
+        return FilePlan(path, name, {key: key for key in RECORD_FIELDS}, guessed=False)
     sample = _sample(path, name, request)
     columns = list(sample.columns)
     mapping = dict(request.columns)
     if all(column in columns for column in mapping.values()):
         mapping = find_columns(sample.columns, request.dates, request.columns)
     check_columns(path, mapping, columns)
-    return FilePlan(path, name, mapping, found=mapping != request.columns)
+    return FilePlan(path, name, mapping, guessed=mapping != request.columns)
 
 
 def _sample(path: Path, reader: str, request: ImportRequest) -> RawRecords:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
-from embedding.importing.opening import UnpackedFile, opened
+from embedding.importing.opening import UnpackedFile, opened, whole_of
 from embedding.importing.readers import (
     LONGEST_RECORD,
     READERS,
@@ -115,36 +115,33 @@ def _made_out(text: str, of: Utf8Text, *, ends: bool = True) -> Iterator[Record]
 def _flat(value: Any, text: Utf8Text) -> Record:
     if not isinstance(value, Mapping):
         return "no JSON object"
-    found: dict[str, str | None] = {}
-    for key, one in value.items():
-        if isinstance(one, Mapping):
-            found.update((f"{key}.{inner}", _plain(each)) for inner, each in one.items())
+    fields: dict[str, str | None] = {}
+    for key, child in value.items():
+        if isinstance(child, Mapping):
+            fields.update((f"{key}.{name}", _plain(cell)) for name, cell in child.items())
         else:
-            found[key] = _plain(one)
-    broken = text.replaced and any("\ufffd" in one for one in found.values() if one)
-    return "bytes that are no text" if broken else found
+            fields[key] = _plain(child)
+    broken = text.replaced and any("\ufffd" in cell for cell in fields.values() if cell)
+    return "bytes that are no text" if broken else fields
 
 
 def _plain(value: Any) -> str | None:
     if isinstance(value, str):
         return value or None
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "\n".join(value) or None
     if isinstance(value, Mapping) and len(value) == 1:  # {"$numberLong": "…"} of MongoDB
-        return next((_plain(one) for name, one in value.items() if name[:1] == "$"), None)
+        return next((_plain(cell) for name, cell in value.items() if name[:1] == "$"), None)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
     """The objects of a file that is one value: of the list in it that holds most text."""
-    data = b""
-    while more := text.read(_BLOCK):
-        data += more
-        if len(data) > LONGEST_RECORD:
-            raise InputError(
-                f"{path}: one JSON value of more than {LONGEST_RECORD >> 20} MB; an object a line "
-                "is accepted."
-            )
+    too_long = (
+        f"{path}: one JSON value of more than {LONGEST_RECORD >> 20} MB; an object a line is "
+        "accepted."
+    )
+    data = whole_of(text.read, LONGEST_RECORD, too_long)
     try:
         value = _DECODER.decode(data.decode().strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError) as error:
@@ -158,21 +155,21 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
         fullest = max([*lists, [value]], key=lambda rows: sum(map(_spoken, rows)))
         alike = [row for rows in lists if set(rows[0]) == set(fullest[0]) for row in rows]
         value = _of_columns(value) or alike or fullest
-    yield from (_flat(each, text) for each in value)
+    yield from (_flat(record, text) for record in value)
 
 
 def _spoken(value: Mapping[str, Any]) -> int:
     """Characters of an object's own texts, which no addresses and numbers are."""
-    texts = (one for one in value.values() if isinstance(one, str))
-    return sum(len(one) for one in texts if not one.isascii() or " " in one)
+    texts = (cell for cell in value.values() if isinstance(cell, str))
+    return sum(len(text) for text in texts if not text.isascii() or " " in text)
 
 
 def _by_rows(value: Any) -> Any:
     """Records of a table that is written by rows, as `DataFrame.to_json` does with orient="index",
     "split" or "values", or whose records have keys; another value as it is."""
     inner = list(value.values()) if isinstance(value, Mapping) else []
-    if inner and all(isinstance(one, Mapping) for one in inner):
-        dated = any(all(parse_time(one.get(name)) for one in inner) for name in inner[0])
+    if inner and all(isinstance(record, Mapping) for record in inner):
+        dated = any(all(parse_time(record.get(name)) for record in inner) for name in inner[0])
         if dated or all(map(str.isdecimal, value)):
             return inner
     apart = [value.get(name) for name in ("columns", "data")] if isinstance(value, Mapping) else []
@@ -188,15 +185,15 @@ def _of_columns(value: Mapping[str, Any]) -> list[Any]:
     """Records of a table that is written by columns: {"text": {"0": "…", "1": "…"}, …}, or lists
     of one length, as `DataFrame.to_json` and `to_dict("list")` write it; none of another value."""
     columns = {
-        name: one if isinstance(one, Mapping) else dict(enumerate(one))
-        for name, one in value.items()
-        if isinstance(one, Mapping | list)
+        name: column if isinstance(column, Mapping) else dict(enumerate(column))
+        for name, column in value.items()
+        if isinstance(column, Mapping | list)
     }
-    keys = {tuple(one) for one in columns.values()}
-    cells = [cell for one in columns.values() for cell in one.values()]
+    keys = {tuple(column) for column in columns.values()}
+    cells = [cell for column in columns.values() for cell in column.values()]
     whole = len(columns) == len(value) > 1 and len(keys) == 1
     whole = whole and not all(isinstance(cell, Mapping) for cell in cells)
     nested = any(isinstance(cell, Mapping | list) for cell in cells)
     if not whole or (nested and not all(str(key).isdecimal() for key in next(iter(keys)))):
         return []
-    return [{name: one[key] for name, one in columns.items()} for key in keys.pop()]
+    return [{name: column[key] for name, column in columns.items()} for key in keys.pop()]

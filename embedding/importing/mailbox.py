@@ -56,9 +56,9 @@ def read_mailbox(path: Path, options: ReadOptions, since: int) -> Iterator[RawRe
         if not begin.startswith(_START) and not _HEADER.match(begin):
             raise InputError(f'{path}: not a mailbox; its first line begins with "From ".')
         mailbox = begin.startswith(_START)
-        found = _mails(file) if mailbox else iter([b"\n" + file.head(_LONGEST)])
-        mails = islice(enumerate(found), since, None)
-        records = ((number, _record(mail, path.stem)) for number, mail in mails)
+        mails = _mails(file) if mailbox else iter([b"\n" + file.head(_LONGEST)])
+        numbered = islice(enumerate(mails), since, None)
+        records = ((number, _record(mail, path.stem)) for number, mail in numbered)
         yield from in_columns(records, lambda: file.done)
 
 
@@ -126,5 +126,5 @@ def _header(message: EmailMessage, name: str) -> str:
     if not raw.isascii():
         return " ".join(_decoded(raw.encode("utf-8", "surrogateescape"), None).split())
     parts = decode_header(raw)
-    words = (one if isinstance(one, str) else _decoded(one, charset) for one, charset in parts)
+    words = (it if isinstance(it, str) else _decoded(it, charset) for it, charset in parts)
     return " ".join("".join(words).split())

@@ -27,6 +27,7 @@ _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 }
 """By what a file begins with."""
 _ZIP = ".zip"
+_BLOCK = 1 << 20
 DAMAGED = (
     *(zlib.error, lzma.LZMAError, zipfile.BadZipFile, EOFError, OSError, ValueError),
     *(RuntimeError, NotImplementedError, struct.error),
@@ -102,6 +103,29 @@ class UnpackedFile:
     @property
     def done(self) -> float:
         return min(self._stored.tell() / self._size, 1.0)
+
+
+def lines_of(read: Callable[[int], bytes], longest: int = 0) -> Iterator[bytes]:
+    """Lines without their ends. One of more than `longest` bytes (0: no limit) comes in pieces."""
+    rest = b""
+    while data := read(_BLOCK):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+        if longest and len(rest) > longest:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def whole_of(read: Callable[[int], bytes], most: int, too_long: str) -> bytes:
+    """All that a file holds; InputError, which says `too_long`, beyond `most` bytes."""
+    data = b""
+    while more := read(_BLOCK):
+        data += more
+        if len(data) > most:
+            raise InputError(too_long)
+    return data
 
 
 @contextmanager

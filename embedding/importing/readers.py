@@ -56,7 +56,7 @@ class RawRecords:
     def next(self) -> int:
         """Number of the record behind the last one."""
         last = [self.numbers[-1]] if self.numbers else []
-        return max([*last, *(each.number for each in self.wrong)], default=-1) + 1
+        return max([*last, *(record.number for record in self.wrong)], default=-1) + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +131,12 @@ def reader_of(path: Path, head: bytes, inner: str = "") -> str:
     if head.startswith(_FOREIGN):
         raise InputError(f"{path}: a picture, a document or a program; {accepted} are accepted.")
     traits = {name: READERS.traits(name) for name in READERS}
-    for suffix in (each.lower() for each in (*path.suffixes, *Path(inner).suffixes)):
-        for name, each in traits.items():
-            if suffix in each.suffixes:
+    for suffix in map(str.lower, (*path.suffixes, *Path(inner).suffixes)):
+        for name, reader in traits.items():
+            if suffix in reader.suffixes:
                 return name
-    for name, each in traits.items():
-        if head.startswith(each.begins):
+    for name, reader in traits.items():
+        if head.startswith(reader.begins):
             return name
     if path.suffix == ".txt":
         return "csv"
@@ -154,16 +154,16 @@ def in_columns(
     """Numbered records, each its fields or why it is left out, in columns of about `size`."""
     rows: list[tuple[int, Mapping[str, str | None]]] = []
     wrong: list[WrongRecord] = []
-    held = 0
+    characters = 0
     for number, record in records:
         if isinstance(record, str):
             wrong.append(WrongRecord(number, record))
         else:
             rows.append((number, record))
-            held += sum(map(len, filter(None, record.values())))
-        if len(rows) + len(wrong) >= size or held >= BATCH_CHARACTERS:
+            characters += sum(map(len, filter(None, record.values())))
+        if len(rows) + len(wrong) >= size or characters >= BATCH_CHARACTERS:
             yield _columns(rows, wrong, done(), note)
-            rows, wrong, held = [], [], 0
+            rows, wrong, characters = [], [], 0
     if rows or wrong:
         yield _columns(rows, wrong, done(), note)
 
@@ -175,14 +175,12 @@ def _columns(
     note: str,
 ) -> RawRecords:
     names = dict.fromkeys(name for _, row in rows for name in row)
-    columns = {
-        name: pa.array([_whole(row.get(name)) for _, row in rows], pa.string()) for name in names
-    }
+    columns = {}
+    for name in names:
+        cells = (row.get(name) for _, row in rows)
+        # Without halves of surrogate pairs, which no file can hold.
+        whole = [
+            it and (it if it.isascii() else it.encode(errors="ignore").decode()) for it in cells
+        ]
+        columns[name] = pa.array(whole, pa.string())
     return RawRecords(tuple(number for number, _ in rows), columns, tuple(wrong), done, note)
-
-
-def _whole(text: str | None) -> str | None:
-    """Without halves of surrogate pairs, which no file can hold."""
-    if text is None or text.isascii():
-        return text
-    return text.encode(errors="ignore").decode()

@@ -74,7 +74,7 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         except _DEFECTS:
             book = _book(path, styled=False)
         try:
-            shown = [one for one in book.worksheets if one.sheet_state == "visible"]
+            shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
             at = [0, 0]
             for sheet in shown or book.worksheets:
                 at[:] = 0, sheet.max_row or 0
@@ -167,7 +167,7 @@ def _filled(sheet: Any) -> Iterator[tuple[Any, ...]]:
         begins.setdefault(first, []).append((column - 1, last))
     above: dict[int, tuple[Any, int]] = {}
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        above = {column: one for column, one in above.items() if one[1] >= number}
+        above = {column: cell for column, cell in above.items() if cell[1] >= number}
         cells = [above.get(at, (None,))[0] if cell is None else cell for at, cell in enumerate(row)]
         for column, last in begins.get(number, ()):
             if column < min(len(cells), _LEFT) and len(str(cells[column])) <= _SHORT:

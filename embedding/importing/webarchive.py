@@ -118,15 +118,15 @@ def _records(
             # The words of a page, as WET files have them.
             return {"date": when, "text": page.body.decode(errors="replace"), "source": site}
         try:
-            found = await extractor.read(page, zone, _LEAST_CHARACTERS)
+            article = await extractor.read(page, zone, _LEAST_CHARACTERS)
         except FetchError as error:
             return f"a page that gives no text ({error.reason})"
         return {
-            "date": found.published_at.isoformat() if found.published_at else when,
-            "text": found.text,
-            "title": found.title or None,
+            "date": article.published_at.isoformat() if article.published_at else when,
+            "text": article.text,
+            "title": article.title or None,
             "source": site,
-            "author": ", ".join(found.authors) or None,
+            "author": ", ".join(article.authors) or None,
         }
 
     async def read_all(some: list[_Page]) -> list[Mapping[str, str | None] | str]:

@@ -22,6 +22,7 @@ import re
 import unicodedata
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from html import unescape
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -227,9 +228,16 @@ def parse_time(
     if re.fullmatch(r"\d{9,19}(?:\.\d+)?", text) and text.isascii():
         return _checked(_from_unix(float(text)))
     patterns = (*_DATES, *_DAY_FIRST) if day_first else _DATES
-    when = _iso(text, local) or _dated(text, local, now or datetime.now(UTC), patterns)
+    try:
+        when: datetime | None = datetime.fromisoformat(text)
+    except ValueError:
+        when = _dated(text, local, now or datetime.now(UTC), patterns)
+    if when is not None and when.tzinfo is None:
+        when = when.replace(tzinfo=local)
     if when is None and now is not None:
-        when = _relative(text, now.astimezone(local))
+        here = now.astimezone(local)
+        with suppress(ValueError, OverflowError):
+            when = here if _NOW.fullmatch(text) else _ago(text, here) or _near(text, here)
     return _checked(when)
 
 
@@ -247,14 +255,6 @@ def _checked(when: datetime | None) -> datetime | None:
 def _from_unix(number: float) -> datetime | None:
     units = (unit for unit in (1.0, 1e3, 1e6, 1e9) if 0 <= number / unit <= 1e11)
     return next((datetime.fromtimestamp(number / unit, UTC) for unit in units), None)
-
-
-def _iso(text: str, zone: tzinfo) -> datetime | None:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return when if when.tzinfo else when.replace(tzinfo=zone)
 
 
 def _dated(
@@ -370,16 +370,6 @@ def _zone_of(part: Mapping[str, str | None], zone: tzinfo) -> tzinfo | None:
     return timezone(timedelta(hours=_HOURS[name])) if name in _HOURS else zone
 
 
-def _relative(text: str, now: datetime) -> datetime | None:
-    """A time that is only written in relation to `now`, in the zone of `now`."""
-    if _NOW.fullmatch(text):
-        return now
-    try:
-        return _ago(text, now) or _near(text, now)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _ago(text: str, now: datetime) -> datetime | None:
     match = _AGO.search(text)
     if match is None:
@@ -397,14 +387,11 @@ def _ago(text: str, now: datetime) -> datetime | None:
         n += 0.5 if part["half"] else 0.0
         months, seconds = months + n * of_months, seconds + n * of_seconds
     whole = int(months)
-    return _months_before(now, whole) - timedelta(days=30 * (months - whole), seconds=seconds)
-
-
-def _months_before(now: datetime, months: int) -> datetime:
-    """The same day of an earlier month, or that month's last."""
-    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
-    last = monthrange(year, month + 1)[1]
-    return now.replace(year=year, month=month + 1, day=min(now.day, last))
+    # The same day of an earlier month, or that month's last.
+    year, month = divmod(now.year * 12 + now.month - 1 - whole, 12)
+    day = min(now.day, monthrange(year, month + 1)[1])
+    then = now.replace(year=year, month=month + 1, day=day)
+    return then - timedelta(days=30 * (months - whole), seconds=seconds)
 
 
 def _near(text: str, now: datetime) -> datetime | None:
