@@ -293,7 +293,11 @@ def _labelled(tree: Any) -> Iterator[str]:
     looked = 0
     for element in tree.iter(*_LINES):
         named = _DATE_CLASS.search(_marks(element))
-        text = _short_text(element) or (_beginning(element) if named else "")
+        text = _short_text(element)
+        if named and not text:  # of a long one the beginning, as `Posted on 3 March 2020 in`
+            parts = (" ".join(part.split()) for part in element.itertext())
+            text = next(filter(None, parts), "")
+            text = text if len(text) <= _LONGEST else ""
         data = [
             value for name in _HELD if named and _DIGIT.search(value := element.get(name) or "")
         ]
@@ -339,9 +343,3 @@ def _short_text(element: Any) -> str:
     if element.find(".//script") is not None or element.find(".//style") is not None:
         return ""
     return " ".join(" ".join(parts).split())
-
-
-def _beginning(element: Any) -> str:
-    """What a long element says before its first link or mark, as `Posted on 3 March 2020 in`."""
-    text = next((" ".join(part.split()) for part in element.itertext() if part.strip()), "")
-    return text if len(text) <= _LONGEST else ""

@@ -138,7 +138,13 @@ def own_rules(text: str, agent: str) -> str:
     names: list[str] = []
     open_group = True
     for line in re.split("[\r\n]", text.lstrip("\ufeff")):
-        field, value = _field(line)
+        plain = line.partition("#")[0].strip()
+        name, colon, value = plain.partition(":")
+        words = plain.split()
+        if not colon and len(words) == 2:  # a field and its value without a colon
+            name, value = words
+        field = re.sub(r"[\s_]+", "-", name.strip().lower())
+        field, value = _SPELLINGS.get(field, field), value.strip()
         if field == "user-agent":
             names = [*(names if open_group else ()), _name(value)]
             open_group = True
@@ -154,17 +160,6 @@ def own_rules(text: str, agent: str) -> str:
             if "*" in names:
                 everybody.append(f"{field}: {value}")
     return "\n".join(["User-agent: *", *(everybody if own is None else own), *others, ""])
-
-
-def _field(line: str) -> tuple[str, str]:
-    """The name of a line's field and its value; two words without a colon count as well."""
-    plain = line.partition("#")[0].strip()
-    name, colon, value = plain.partition(":")
-    words = plain.split()
-    if not colon and len(words) == 2:
-        name, value = words
-    name = re.sub(r"[\s_]+", "-", name.strip().lower())
-    return _SPELLINGS.get(name, name), value.strip()
 
 
 def _name(value: str) -> str:

@@ -21,7 +21,7 @@ from embedding.crawl.extractor import shortened
 from embedding.crawl.fetcher import Request, Response
 from embedding.crawl.frontier import Claim, SourceStates
 from embedding.crawl.origins import Publication
-from embedding.crawl.services import ReadDocument, Services
+from embedding.crawl.services import Services
 from embedding.crawl.shingles import signature
 from embedding.crawl.staleness import SourceCounters, YieldWatch
 from embedding.crawl.tables import Fetched
@@ -338,8 +338,8 @@ class SourceRunner:
             return None
         if len(text) >= self._config.dedupe_min_chars:
             content, sketch = await asyncio.to_thread(lambda: (digest(text), signature(text)))
-            row = Fetched(key, self.source.name, content_hash=content)
-            reason = await self._services.arrivals.resolve(ReadDocument(row, sketch=sketch))
+            row = Fetched(key, self.source.name, content_hash=content, sketch=sketch)
+            reason = await self._services.arrivals.resolve(row)
             if reason is not None:
                 self._duplicate(reason)
                 return None
@@ -430,9 +430,10 @@ class SourceRunner:
             etag=answer.headers.get("etag"),
             last_modified=answer.headers.get("last-modified"),
             content_hash=page.digest if len(page.text) >= self._config.dedupe_min_chars else None,
+            sketch=page.signature,
+            names=_names(claim.key, answer.url, page.canonical),
         )
-        names = _names(claim.key, answer.url, page.canonical)
-        reason = await self._services.arrivals.resolve(ReadDocument(row, names, page.signature))
+        reason = await self._services.arrivals.resolve(row)
         if reason is not None:
             self._duplicate(reason)
             return

@@ -231,7 +231,13 @@ class PollSchedule:
         """0 when the poll may start now (it is booked), else seconds after which to ask again."""
         source = self._sources[name]
         if source.slot is None:
-            self._plan(source.host)
+            # Share out the budgets again when enough polls have told something.
+            for group in (self._node, self._hosts[source.host]):
+                if group.unplanned > _REPLAN * len(group.names):
+                    if group is self._node:
+                        self._learn_prior()
+                    group.unplanned = 0.0
+                    self._price(group)
             due = self._due(source)
             if now < due:
                 return due - now
@@ -299,15 +305,6 @@ class PollSchedule:
         scale = min(self._hosts[source.host].scale, self._node.scale)
         longest = source.every * self._slowest / scale
         return source.began + min(max(wanted, source.every), longest)
-
-    def _plan(self, host: str) -> None:
-        """Share out the budgets again when enough polls have told something."""
-        for group in (self._node, self._hosts[host]):
-            if group.unplanned > _REPLAN * len(group.names):
-                if group is self._node:
-                    self._learn_prior()
-                group.unplanned = 0.0
-                self._price(group)
 
     def _price(self, group: _Shared) -> None:
         """New price of a budget, and new thresholds of the sources that share it."""

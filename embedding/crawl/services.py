@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,20 +39,7 @@ _MOMENT = 0.05
 """Seconds that the first of a group waits for others."""
 
 
-@dataclass(frozen=True)
-class ReadDocument:
-    """One text that was read.
-
-    names    other addresses of the page: where it was found in the end, which one it declares
-    sketch   its MinHash; like `row.content_hash` empty for a text too short to be a duplicate
-    """
-
-    row: Fetched
-    names: frozenset[str] = frozenset()
-    sketch: bytes = b""
-
-
-_Waiting = tuple[ReadDocument, "asyncio.Future[str | None]"]
+_Waiting = tuple[Fetched, "asyncio.Future[str | None]"]
 
 
 class ArrivalQueue:
@@ -68,7 +54,7 @@ class ArrivalQueue:
         self._waiting: list[_Waiting] = []
         self._resolving: set[asyncio.Task[None]] = set()
 
-    async def resolve(self, arrival: ReadDocument) -> str | None:
+    async def resolve(self, arrival: Fetched) -> str | None:
         """None when it is recorded as fetched; else why it is done already: `duplicate` (its text
         or one of its addresses was read before) or `near_duplicate`.
 
@@ -105,29 +91,29 @@ class ArrivalQueue:
                 future.set_result(reason)
             elif reason is None:
                 # Whoever waited was cancelled while the database was asked in a thread.
-                self._patience.attempt(self._frontier.reopen, arrival.row.key)
+                self._patience.attempt(self._frontier.reopen, arrival.key)
 
     def _judge(self, group: Sequence[_Waiting]) -> list[tuple[_Waiting, str | None]]:
         """Judge what somebody still waits for: the database may have been away for long."""
         now = time.time()
         left = [waiting for waiting in group if not waiting[1].done()]
-        codes = {read.row.content_hash for read, _ in left if read.row.content_hash}
+        codes = {read.content_hash for read, _ in left if read.content_hash}
         known = self._frontier.with_content(codes)
         judged: list[tuple[_Waiting, str | None]] = []
         for read, outcome in left:
             reason = self._reason(read, known, now)
             judged.append(((read, outcome), reason))
-            if reason is None and read.row.content_hash:
-                known.setdefault(read.row.content_hash, set()).add(read.row.key)
+            if reason is None and read.content_hash:
+                known.setdefault(read.content_hash, set()).add(read.key)
         self._frontier.record(
-            [read.row for (read, _), reason in judged if reason is None],
-            [(read.row, reason) for (read, _), reason in judged if reason is not None],
+            [read for (read, _), reason in judged if reason is None],
+            [(read, reason) for (read, _), reason in judged if reason is not None],
             now,
         )
         return judged
 
-    def _reason(self, read: ReadDocument, known: dict[str, set[str]], now: float) -> str | None:
-        key, source, code = read.row.key, read.row.source, read.row.content_hash
+    def _reason(self, read: Fetched, known: dict[str, set[str]], now: float) -> str | None:
+        key, source, code = read.key, read.source, read.content_hash
         if key in self._frontier.again:
             return None  # it was no duplicate when it was read first
         if not all(self._frontier.alias(name, key, source, now) for name in read.names):

@@ -139,7 +139,12 @@ BLOCKED = sa.Table(
 
 @dataclass(frozen=True)
 class Fetched:
-    """An address that has been read; times are Unix seconds. Inline texts have no validators."""
+    """An address that has been read; times are Unix seconds. Inline texts have no validators.
+
+    content_hash, sketch  digest and MinHash of the text; empty where it is too short to be a
+                          duplicate
+    names                 other addresses of the page: where it was in the end, which it declares
+    """
 
     key: str
     source: str
@@ -147,6 +152,8 @@ class Fetched:
     etag: str | None = None
     last_modified: str | None = None
     content_hash: str | None = None
+    sketch: bytes = b""
+    names: frozenset[str] = frozenset()
 
 
 AS_NEW = {
@@ -254,7 +261,11 @@ def _create(engine: sa.Engine) -> None:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
             ensure_schema(connection)
-        written = _version(connection)
+        existing, written = set(sa.inspect(connection).get_table_names()), None
+        if _SCHEMA.name in existing:
+            written = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
+        if written is None and existing & set(metadata.tables):
+            written = 0  # from before the version was kept
         if written not in (None, FRONTIER_VERSION):
             where = _shown(engine.url.render_as_string())
             raise ConfigError(
@@ -267,16 +278,6 @@ def _create(engine: sa.Engine) -> None:
             connection.execute(sa.insert(POOL_TABLE).values(id=1))
         if connection.execute(sa.select(_SCHEMA.c.id)).fetchone() is None:
             connection.execute(sa.insert(_SCHEMA).values(id=1, version=FRONTIER_VERSION))
-
-
-def _version(connection: sa.Connection) -> int | None:
-    """Of the tables that are there, 0 where they do not say; None without any."""
-    existing = set(sa.inspect(connection).get_table_names())
-    if _SCHEMA.name in existing:
-        version = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
-        if version is not None:
-            return int(version)
-    return 0 if existing & set(metadata.tables) else None
 
 
 def _tune_sqlite(engine: sa.Engine) -> None:

@@ -75,7 +75,7 @@ class EojeolCache:
     """Bounded memory of readings; `capacity` in bytes."""
 
     def __init__(self, capacity: int) -> None:
-        self._known: Generations[str, _Slot] = Generations(capacity, _weigh)
+        self.known: Generations[str, _Slot] = Generations(capacity, _weigh)
         self.hits = 0
         self.misses = 0
 
@@ -85,7 +85,7 @@ class EojeolCache:
         None when it is unknown, unknown in this context, or due to be checked. `before` is None
         when nobody knows it yet; then only an eojeol of one reading is answered.
         """
-        slot = self._known.get(eojeol)
+        slot = self.known.get(eojeol)
         if slot is not None:
             if slot.contexts is not None:
                 slot = None if before is None else slot.contexts.get(before)
@@ -97,43 +97,25 @@ class EojeolCache:
         self.misses += 1
         return None
 
-    def knows(self, eojeol: str) -> bool:
-        return self._known.get(eojeol) is not None
-
     def put(self, eojeol: str, before: str, reading: EojeolReading, check: int) -> None:
         """Remember a guess, to be checked at its `check`-th occurrence."""
-        self._known.put(eojeol, _Slot(reading, before, check))
+        self.known.put(eojeol, _Slot(reading, before, check))
 
     def learn(self, eojeol: str, before: str, reading: EojeolReading) -> None:
         """Remember what the analyser said in context."""
-        slot = self._known.get(eojeol)
+        slot = self.known.get(eojeol)
         if slot is None:
-            self._known.put(eojeol, _Slot(reading, before))
+            self.known.put(eojeol, _Slot(reading, before))
         elif slot.contexts is not None:
             known = slot.contexts.get(before)
             if known is not None:
                 known.vote(reading)
             elif len(slot.contexts) < MOST_CONTEXTS:
                 slot.contexts[before] = _Slot(reading, before)
-                self._known.grew(_CONTEXT)
+                self.known.grew(_CONTEXT)
         elif slot.reading.pieces == reading.pieces or slot.seen_after == before:
             slot.vote(reading)
         else:
             first = _Slot(slot.reading, slot.seen_after, slot.check)
             slot.contexts = {slot.seen_after: first, before: _Slot(reading, before)}
-            self._known.grew(2 * _CONTEXT)
-
-    @property
-    def memory(self) -> int:
-        """Bytes held, by reckoning."""
-        return self._known.weight
-
-    @property
-    def forgotten(self) -> int:
-        return self._known.forgotten
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def forget(self, beginnings: tuple[str, ...]) -> None:
-        self._known.drop(lambda eojeol: eojeol.startswith(beginnings))
+            self.known.grew(2 * _CONTEXT)

@@ -349,14 +349,15 @@ class Readings:
     def figures(self) -> dict[str, float]:
         """Words found in the stream that are in the dictionary now, the share of eojeols read
         without an analysis, those held, those that had to go for others, and bytes of all held."""
-        cache, memory = self._cache, self._cache.memory + self._composer.memory
-        known = (cache.hits + self.composed) / max(1, cache.hits + cache.misses)
+        cache, finder = self._cache, self._finder
+        share = (cache.hits + self.composed) / max(1, cache.hits + cache.misses)
+        memory = cache.known.weight + self._composer.memory
         return {
             "new_words": len(self.found),
-            "known_share": round(known, 4),
-            "cached_words": len(cache),
-            "forgotten_words": cache.forgotten,
-            "cache_bytes": memory + (self._finder.memory if self._finder is not None else 0),
+            "known_share": round(share, 4),
+            "cached_words": len(cache.known),
+            "forgotten_words": cache.known.forgotten,
+            "cache_bytes": memory + (finder.memory if finder is not None else 0),
         }
 
     def renew(self, when: float) -> list[Phrase]:
@@ -375,7 +376,7 @@ class Readings:
         fresh = self._finder.take(self._most_found - len(self.found))
         words = tuple(phrase.word for phrase in fresh)
         self.found |= frozenset(words)
-        cache.forget(words)
+        cache.known.drop(lambda eojeol: eojeol.startswith(words))
         return fresh
 
     def look_up(self, parts: Sequence[str]) -> list[EojeolReading | None]:
@@ -405,7 +406,7 @@ class Readings:
         if not key:
             return EojeolReading((), part[-1])
         reading = self._cache.get(key, before)
-        if reading is None and not self._cache.knows(key):
+        if reading is None and self._cache.known.get(key) is None:
             reading, check = self._found(key), _NEVER
             if reading is None:
                 reading, check = self._composer.read(key), GUESS_CHECK

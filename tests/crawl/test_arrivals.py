@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.services import ArrivalQueue, ReadDocument
+from embedding.crawl.services import ArrivalQueue
 from embedding.crawl.shingles import NearDuplicates, signature
 from embedding.crawl.tables import Fetched
 
@@ -32,10 +32,10 @@ def claimed(frontier: Frontier, n: int) -> list[str]:
     return [claim.key for claim in frontier.claim("s", n, 2.0, 900.0)]
 
 
-def arrival(key: str, text: str = "", *names: str) -> ReadDocument:
+def arrival(key: str, text: str = "", *names: str) -> Fetched:
     code = text or None
     sketch = signature(f"{text} 가 나 다 라 마") if text else b""
-    return ReadDocument(Fetched(key, "s", content_hash=code), frozenset(names), sketch)
+    return Fetched(key, "s", content_hash=code, sketch=sketch, names=frozenset(names))
 
 
 async def test_pages_that_come_together_take_one_transaction(

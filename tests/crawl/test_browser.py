@@ -290,9 +290,9 @@ async def test_a_page_is_shown_now_and_then_whatever_its_parts_say(
             pages.append(pool.browser.pages)
         return pages
 
-    monkeypatch.setattr("embedding.crawl.page_requests.TRUSTED", 2)
+    monkeypatch.setattr("embedding.crawl.browser.TRUSTED", 2)
     assert await shows() == [1, 1, 1, 1], "half an hour is not over"
-    monkeypatch.setattr("embedding.crawl.page_requests.TRUSTED_S", 0.0)
+    monkeypatch.setattr("embedding.crawl.browser.TRUSTED_S", 0.0)
     assert (await shows())[:3] == [2, 2, 2]
 
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.services import ArrivalQueue, ReadDocument
+from embedding.crawl.services import ArrivalQueue
 from embedding.crawl.shingles import NearDuplicates
 from embedding.crawl.tables import Fetched
 from embedding.database import patience
@@ -160,9 +160,7 @@ async def test_who_gave_up_while_the_database_was_away_has_recorded_nothing(
     frontier.discover("s", [("k1", 1.0), ("k2", 2.0)], 1.0)
     keys = [claim.key for claim in frontier.claim("s", 2, 2.0, 900.0)]
     with troubled_database.trouble():
-        first, second = (
-            asyncio.create_task(arrivals.resolve(ReadDocument(Fetched(key, "s")))) for key in keys
-        )
+        first, second = (asyncio.create_task(arrivals.resolve(Fetched(key, "s"))) for key in keys)
         await away(waiting)
         first.cancel()
         await asyncio.wait({first})

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from embedding.crawl.browser import Slots
+from embedding.crawl.browser import Slots, StaticFiles
 from embedding.crawl.fetcher import Response
-from embedding.crawl.page_requests import StaticFiles
 
 
 async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:
