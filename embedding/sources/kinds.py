@@ -88,7 +88,7 @@ SOURCES: Registry[Callable[[SourceConfig, Pseudonyms], Adapter], SourceTraits] =
         "kafka": "embedding.sources.kafka",
         "mastodon": "embedding.sources.mastodon",
         "page": "embedding.sources.page",
-        "redis": "embedding.sources.redisstream",
+        "redis": "embedding.sources.streamed",
         "rendered": "embedding.sources.rendered",
         "replayed": "embedding.sources.replayed",
         "sitemap": "embedding.sources.sitemap",
