@@ -33,8 +33,8 @@ from yeoron_bench.gpukernel import BLOCK_TOKENS, KERNEL_HEAD, kernel_rows, kerne
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print
 from yeoron_bench.train import PEERS, Setting, call
-from yeoron_lab.columns.slices import ColumnSlice, slopes_of
 from yeoron_lab.examples import examples
+from yeoron_lab.slices import ColumnSlice, slopes_of
 
 NO_GPU = (
     "There is no GPU here: on a machine that has one, this script measures all rows that wait for "

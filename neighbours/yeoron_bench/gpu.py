@@ -12,9 +12,9 @@ from __future__ import annotations
 import socket
 import statistics
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,7 @@ import torch
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.devices import on_gpu
-from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.steps import RowSteps
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
@@ -36,6 +33,8 @@ from yeoron_bench.corpora import encode, sentences
 from yeoron_bench.gpukernel import KERNEL_HEAD, kernel_rows, kernels
 from yeoron_bench.markdown import table as markdown
 from yeoron_bench.results import facts, hardware, keep_and_print
+from yeoron_bench.wire import Batches, Plain, process
+from yeoron_bench.wire import timed as wall
 
 BOUND = 2.15e9
 """Rows of 100 float32 a second, push and pull together, at 4.3 TB/s of memory."""
@@ -107,55 +106,27 @@ def bus(device: TorchDevice, size: int, repeats: int) -> dict[str, float]:
 
 
 def socket_copy(size: int, repeats: int) -> float:
-    """Seconds for `size` bytes through a raw loopback socket."""
-    data = bytes(size)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        reader = threading.Thread(target=_swallow, args=(listening, (repeats + 2) * size))
-        reader.start()
-        with socket.create_connection(listening.getsockname(), timeout=60) as sending:
-            acknowledged = [_sent(sending, data) for _ in range(repeats + 2)]
-        reader.join(60)
-    return statistics.median(acknowledged[2:])
+    """Seconds for `size` bytes through a plain loopback socket."""
+    with process() as (_, port), socket.create_connection(("127.0.0.1", int(port))) as line:
+        plain = Plain(line, size)
+        return statistics.median([wall(plain.push) for _ in range(repeats + 2)][2:])
 
 
-def _swallow(listening: socket.socket, total: int) -> None:
-    taken, _ = listening.accept()
-    with taken:
-        buffer = bytearray(1 << 20)
-        while total > 0:
-            total -= taken.recv_into(buffer)
-
-
-def _sent(sending: socket.socket, data: bytes) -> float:
-    began = time.perf_counter()
-    sending.sendall(data)
-    return time.perf_counter() - began
-
-
-def wire(device: str, rows: int, dim: int, repeats: int) -> dict[str, float]:
+def round_trip(device: str, rows: int, dim: int, repeats: int) -> dict[str, float]:
     """Seconds of a pull and of a push of `rows` rows as float16 over loopback, by one client."""
     config = ServerConfig(
         min_count=1, device=device, max_words=4 * rows, max_message_bytes=2**30
     ).model_copy(update={"initial_rows": rows})
     exchange = ExchangeConfig(max_message_bytes=2**30)
+    pulls, pushes = [], []
     with (
         running_server(config, SyncConfig(policy="asp"), dim=dim) as server,
         ParameterClient(server.location, node="bench", config=exchange) as client,
     ):
-        welcome = client.hello()
-        words, ones = [f"w{i}" for i in range(rows)], np.ones(rows, dtype=np.int64)
-        ids = client.admit(words, ones)
-        none = np.empty(0, dtype=np.int64)
-        delta = np.full((rows, dim), 2.0**-12, dtype=np.float16)
-        pulls, pushes, clock = [], [], welcome.clock
-        for sequence in range(1, repeats + 3):
-            began = time.perf_counter()
-            pulled = client.pull(PullRequest({Table.IN: ids, Table.OUT: none}, clock=clock))
-            half = time.perf_counter()
-            deltas = (RowDelta(Table.IN, ids, delta),)
-            clock = client.push(Push("bench", sequence, pulled.clock, deltas)).clock
-            pulls.append(half - began)
-            pushes.append(time.perf_counter() - half)
+        batches = Batches(client, rows, dim, words=rows, kind="f2")
+        for number in range(repeats + 2):
+            pulls.append(wall(partial(batches.pull, number)))
+            pushes.append(wall(partial(batches.push, number)))
     return {"pull_s": statistics.median(pulls[2:]), "push_s": statistics.median(pushes[2:])}
 
 
@@ -166,7 +137,7 @@ def limit(parts: dict[str, float]) -> str:
 
 def over_the_wire(device: TorchDevice, rows: int, dim: int, repeats: int) -> dict[str, Any]:
     """A round trip of `rows` rows, taken apart."""
-    trip = wire(device.type, rows, dim, repeats)
+    trip = round_trip(device.type, rows, dim, repeats)
     alone = resident(device, device.steps(dim), rows, dim, repeats)
     crossed = bus(device, rows * dim * 2, repeats)
     kernels = rows / alone["pull_rows_per_s"] + rows / alone["push_rows_per_s"]

@@ -131,17 +131,22 @@ class Plain:
 
 
 class Batches:
-    """The same batches again and again, by the real client."""
+    """The same batches again and again, by the real client.
 
-    def __init__(self, client: ParameterClient, rows: int, dim: int) -> None:
+    words  from which the rows of a batch are chosen
+    """
+
+    def __init__(
+        self, client: ParameterClient, rows: int, dim: int, words: int = WORDS, kind: str = "f4"
+    ) -> None:
         self.client = client
         welcome = client.hello()
         self.clock, self.sequence = welcome.clock, welcome.sequence
-        words = [f"w{i}" for i in range(WORDS)]
-        ids = client.admit(words, np.full(WORDS, 9, dtype=np.int64))
+        names = [f"w{i}" for i in range(words)]
+        ids = client.admit(names, np.full(words, 9, dtype=np.int64))
         random = np.random.default_rng(0)
         self.picks = [np.sort(random.choice(ids, rows, replace=False)) for _ in range(PICKS)]
-        self.values = (random.normal(size=(rows, dim)) * 0.003).astype(np.float32)
+        self.values = (random.normal(size=(rows, dim)) * 0.003).astype(kind)
         self.none = ids[:0]
 
     def pull(self, round_: int) -> None:

@@ -7,7 +7,6 @@ again, to the server itself, and the server knows whether it has it.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -19,12 +18,10 @@ from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta, WordContexts, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.relay import TOGETHER
-from embedding.exchange.wire import Array, Message, whole
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.fields import Entries
 from embedding.kernel.records import IntArray, Table
-
-OFFSETS = "offsets"
 
 
 def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
@@ -80,28 +77,3 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
         raise RefusedError(f"{TOGETHER}: a node is named twice.")
     first = replace(found.pushes[0], deltas=found.deltas, rare=found.rare)
     return [first, *found.pushes[1:]], list(found.sessions)
-
-
-def joined_texts(texts: Sequence[str]) -> tuple[Array, list[int]]:
-    """Long texts as an array uint8 beside a header, which is limited, and the bytes of each."""
-    data = [text.encode() for text in texts]
-    return np.frombuffer(b"".join(data), dtype=np.uint8), [len(each) for each in data]
-
-
-def split_texts(message: Message, name: str, n: int) -> list[str]:
-    """Inverse of `joined_texts`: `n` texts in the array `name`, whose sizes the header has."""
-    sizes = _whole_list(message.header.get(name), name, n)
-    data = message.array(name, "u1", 1)
-    ends = np.cumsum([0, *sizes])
-    if ends[-1] != len(data):
-        raise RefusedError(f"message: {len(data)} bytes of `{name}`, not {ends[-1]}.")
-    try:
-        return [data[a:b].tobytes().decode() for a, b in itertools.pairwise(ends)]
-    except UnicodeDecodeError as error:
-        raise RefusedError(f"message: `{name}` is not UTF-8.") from error
-
-
-def _whole_list(found: object, name: str, n: int) -> list[int]:
-    if not isinstance(found, list) or len(found) != n:
-        raise RefusedError(f"{TOGETHER}: `{name}` must be a list of {n} numbers.")
-    return [whole({name: each}, name) for each in found]

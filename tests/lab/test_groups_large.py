@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.words.usage import added_up
 from waiting import until
-from yeoron_lab.groups.entry import cut, merged, whole_again
+from yeoron_lab.groups.entry import Pieces, in_pieces, merged
 from yeoron_lab.together import decode_together, encode_together
 
 pytestmark = pytest.mark.timeout(600)
@@ -45,17 +46,29 @@ def test_offsets_that_are_not_as_many_as_the_pushes_are_refused(words: list[str]
 def test_a_message_in_pieces_is_whole_again() -> None:
     arrays = {"ids": ints(*range(1000)), "values": np.ones((100, 3), dtype=np.float32)}
     message = Message({"op": "merge", "x": "봄"}, arrays, {"words": text_array(["여름"] * 10)})
-    assert cut(message, 1 << 20) is None
-    sizes, pieces = cut(message, 500)
-    assert max(len(piece) for piece in pieces) == 500
-    found = whole_again(sizes, pieces)
+    assert list(in_pieces(message, 7, 1 << 20)) == [message]
+    *first, last = in_pieces(message, 7, 500)
+
+    def taken(end: Message, pieces: Sequence[Message] = first) -> Message:
+        held = Pieces()
+        assert held.whole(message) is message
+        for piece in pieces:
+            assert piece.arrays["u1"].nbytes <= 500
+            held.add(piece, 1 << 20)
+        return held.whole(end)
+
+    found = taken(last)
     assert found.header["x"] == "봄"
     assert all(np.array_equal(found.arrays[name], arrays[name]) for name in arrays)
+    assert all(found.arrays[name].flags.aligned for name in arrays)
+    sizes = last.header["held"]
     for wrong in (sizes[1:], [*sizes[:-1], -1], [*sizes[:-1], 1], "x", [None] * len(sizes)):
         with pytest.raises(RefusedError):
-            whole_again(wrong, pieces)
-    with pytest.raises(RefusedError):
-        whole_again(sizes, pieces[:-1])
+            taken(Message({**last.header, "held": wrong}))
+    with pytest.raises(RefusedError, match="bytes of entry 7 came before it"):
+        taken(last, first[:-1])
+    with pytest.raises(RefusedError, match="0 bytes of entry 8"):
+        taken(Message({**last.header, "sequence": 8}))
 
 
 def test_of_what_a_process_hands_in_the_last_word_goes_on() -> None:

@@ -164,9 +164,9 @@ def rows(ids: np.ndarray | None = None, values: np.ndarray | None = None) -> dic
 GOOD = GroupEntry("g", 1, (PART,), (0,), **rows())
 
 
-def merging(entry: GroupEntry = GOOD, pieces: int = 0) -> tuple[dict, dict]:
-    """Header and parts of an entry's last message."""
-    message = to_message(entry, pieces=pieces)
+def merging(entry: GroupEntry = GOOD) -> tuple[dict, dict]:
+    """Header and parts of an entry's message."""
+    message = to_message(entry)
     return dict(message.header), dict(message.arrays)
 
 
@@ -175,7 +175,6 @@ def merging(entry: GroupEntry = GOOD, pieces: int = 0) -> tuple[dict, dict]:
     [
         ({"sequence": 3}, "gap"),
         ({"sequence": 0}, "sequence"),
-        ({"pieces": 2}, "0 pieces of entry 1 came before"),
         ({"after": (1,)}, "not above `after`"),
         ({"after": ()}, "`after` must be"),
         ({"after": ("x",)}, "after"),
@@ -193,10 +192,8 @@ def merging(entry: GroupEntry = GOOD, pieces: int = 0) -> tuple[dict, dict]:
 )
 def test_an_entry_that_is_wrong_changes_nothing(leader, raw, changes, what: str) -> None:
     before = read(leader, ints(0, 1)).tobytes()
-    changes = dict(changes)
-    pieces = changes.pop("pieces", 0)
     with pytest.raises(RefusedError, match=what):
-        raw(*merging(replace(GOOD, **changes), pieces))
+        raw(*merging(replace(GOOD, **changes)))
     assert read(leader, ints(0, 1)).tobytes() == before
     assert leader.state.ledger.of("g").accepted == leader.state.ledger.of("n1").accepted == 0
     raw(*merging())
@@ -229,20 +226,20 @@ def test_questions_that_are_wrong_are_refused(leader, raw, header: dict, what: s
     assert list(status["nodes"]) == ["n0"]
 
 
-def test_pieces_take_no_more_memory_than_the_rows_that_there_are(raw) -> None:
-    def piece(number: int, n: int, dim: int = DIM) -> None:
-        values = np.ones((n, dim), dtype=np.float32)
-        message = to_message(EntryPiece(1, number, **rows(np.arange(n), values)))
+def test_pieces_take_no_more_memory_than_the_rows_that_there_are(leader, raw, monkeypatch) -> None:
+    most = 9 * (4 * DIM + 8)  # of two words, each of which may have moved and been evicted
+    monkeypatch.setattr("yeoron_lab.groups.calls.MOST_MESSAGES", 0)
+
+    def piece(number: int, size: int) -> None:
+        message = to_message(EntryPiece(1, number, np.zeros(size, dtype=np.uint8)))
         raw(message.header, message.arrays)
 
-    with pytest.raises(RefusedError, match=r"values of shape \(2, 0\)"):
-        piece(0, 2, 0)
-    with pytest.raises(RefusedError, match="10 rows; at most 9 can have moved"):
-        piece(0, 10)
-    for number in range(9):
+    with pytest.raises(RefusedError, match=f"{most + 1} bytes; at most {most} are accepted"):
+        piece(0, most + 1)
+    for number in range(most):
         piece(number, 0)
-    with pytest.raises(RefusedError, match="10 rows; at most 9"):
-        piece(9, 0)
+    with pytest.raises(RefusedError, match=f"{most + 1} bytes; at most {most}"):
+        piece(most, 0)
     raw(*merging())
 
 

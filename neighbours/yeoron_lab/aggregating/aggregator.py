@@ -11,49 +11,56 @@ the server, which knows by node and sequence number what it has.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ClassVar
 
-import pyarrow as pa
-import pyarrow.flight as flight
-
+from embedding.exchange.channel import ask
 from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.relay import RELAYS
-from embedding.exchange.token import TokenRequired, read_token
-from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode, whole
-from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.peer import Peer
+from embedding.exchange.protocol import Ack, Push
+from embedding.exchange.relay import RELAYS, TOGETHER
+from embedding.exchange.token import read_token
+from embedding.exchange.wire import Message, whole
+from embedding.kernel.errors import PlatformError, RefusedError, YeoronError
+from embedding.kernel.fields import Entries
 from embedding.kernel.processes import end_process, end_with_parent
 from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
+from embedding.server.figures.meters import Meters, Parts
+from embedding.server.flight.credentials import Credentials
+from embedding.server.flight.shell import FlightService, of_kind, received
+from embedding.server.policies.board import PendingPush
+from embedding.server.state import ServerState
 from embedding.worker.process.forking import adopt, current_environment, processes
 from yeoron_lab.aggregating.relay import AggregatorLine
 from yeoron_lab.requests import check_aggregators
-
-if TYPE_CHECKING:
-    from embedding.server.state import ServerState
-    from yeoron_lab.shards.state import ShardState
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-
-from embedding.exchange.channel import ask
-from embedding.exchange.peer import Peer
-from embedding.exchange.protocol import Ack, Push
-from embedding.exchange.relay import TOGETHER
-from embedding.server.flight.shell import of_kind
-from embedding.server.policies.board import PendingPush
-from embedding.server.state import ServerState
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.split import split_deltas
-from yeoron_lab.shards.log import Key
 from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.state import ShardState
 from yeoron_lab.together import add_up, decode_together, encode_together
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 60.0
+_END_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class RowSum:
+    """What a shard gets of several pushes (node, sequence): its part of their sum."""
+
+    op: ClassVar = TOGETHER
+
+    tickets: Annotated[tuple[tuple[str, int], ...], Entries(4096, least=1)]
+    deltas: tuple[RowDelta, ...]
 
 
 class Upstreams:
@@ -83,12 +90,10 @@ class Upstreams:
     def _send_parts(self, pushes: Sequence[Push]) -> None:
         if any(push.packed for push in pushes):
             raise RefusedError("a sum of packed rows: each node sends its own.")
-        first, tickets = pushes[0], [[push.node, push.sequence] for push in pushes]
+        tickets = tuple((push.node, push.sequence) for push in pushes)
         parts = split_deltas(add_up(pushes), len(self._shards))
         for shard, deltas in zip(self._shards, parts, strict=True):
-            message = to_message(Push(first.node, first.sequence, first.clock, deltas))
-            header = {**message.header, "op": TOGETHER, "tickets": tickets}
-            shard.request(replace(message, header=header), patient=False)
+            shard.request(to_message(RowSum(tickets, deltas)), patient=False)
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ class Gathering:
         return self._due(everything=True)
 
     def _due(self, *, everything: bool = False) -> list[list[NodePush]]:
-        found = []
+        sums = []
         for clock in sorted({part.clock for part in self.waiting_pushes}):
             if not everything and any(done < clock for done in self.done.values()):
                 break
@@ -150,16 +155,10 @@ class Gathering:
             ready = sorted(
                 (p for p in self.waiting_pushes if p.clock == clock), key=lambda p: p.node
             )
-            found.append(ready)
-        done = [part for ready in found for part in ready]
+            sums.append(ready)
+        done = [part for ready in sums for part in ready]
         self.waiting_pushes = [part for part in self.waiting_pushes if part not in done]
-        return found
-
-
-logger = logging.getLogger(__name__)
-
-START_SECONDS = 60.0
-_END_SECONDS = 10.0
+        return sums
 
 
 class Aggregator:
@@ -178,7 +177,8 @@ class Aggregator:
         self._changed = threading.Condition()
         self._upstream = threading.Lock()
         self._upstreams: Upstreams | None = None
-        self._closing = False
+        self.closing = False
+        self.meters = Meters()
 
     def push(self, given: NodePush) -> dict[str, Any]:
         """The server's answer to this push, once its sum has left; `direct`: send it yourself."""
@@ -188,9 +188,9 @@ class Aggregator:
         self._send(due)
         with self._changed:
             self._changed.wait_for(
-                lambda: key in self._answers or self._closing, timeout=self._wait_s
+                lambda: key in self._answers or self.closing, timeout=self._wait_s
             )
-            due = [] if key in self._answers or self._closing else self._gathering.expire()
+            due = [] if key in self._answers or self.closing else self._gathering.expire()
         self._send(due)
         with self._changed:
             return self._answers.pop(key, {"direct": True})
@@ -204,7 +204,7 @@ class Aggregator:
     def close(self) -> None:
         """Send everybody to the server."""
         with self._changed:
-            self._closing = True
+            self.closing = True
             self._changed.notify_all()
         with self._upstream:
             self._drop()
@@ -236,66 +236,56 @@ class Aggregator:
         except YeoronError as error:
             logger.info("a sum of %d pushes could not be sent: %s", len(parts), error)
             self._drop()
+        except Exception:
+            logger.exception("a sum of %d pushes could not be made", len(parts))
+            self._drop()
         else:
             return answers
         return [{"direct": True}] * len(parts)
 
 
-class AggregatorService(flight.FlightServerBase):  # type: ignore[misc]
-    """The Arrow Flight shell around an aggregator, on loopback.
+class AggregatorStream:
+    """What one node's stream has said so far; the nodes on it are in `nodes`.
+
+    limit  bytes of a push
+    """
+
+    node = ""
+
+    def __init__(self, aggregator: Aggregator, limit: int) -> None:
+        self.meters = Meters()
+        self._aggregator, self._limit = aggregator, limit
+        self._nodes: set[str] = set()
+
+    def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
+        message = received(chunk, size, parts, self._limit)
+        if message.header.get("op") == "idle":
+            self.ended()
+            return Message({"status": "ok"})
+        push = from_message(Push, message)
+        check(push, "push")
+        self._nodes.add(push.node)
+        given = NodePush(push, whole(message.header, "session"))
+        return Message({"status": "ok", **self._aggregator.push(given)})
+
+    def ended(self) -> None:
+        for node in self._nodes:
+            self._aggregator.leave(node)
+
+
+def served(aggregator: Aggregator, limit: int, token: str | None = None) -> FlightService:
+    """The service of an aggregator, on loopback.
 
     limit  bytes of a push
     token  that nodes show; None: everybody on this machine may push
     """
-
-    def __init__(self, aggregator: Aggregator, limit: int, token: str | None = None) -> None:
-        self._aggregator = aggregator
-        self._limit = limit
-        middleware = {} if token is None else {"token": TokenRequired(token)}
-        super().__init__("grpc+tcp://127.0.0.1:0", middleware=middleware)
-
-    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """One node's stream: push, answer, push, answer, …"""
-        del context, descriptor
-        writer.begin(MESSAGE_SCHEMA)
-        nodes: set[str] = set()
-        try:
-            while True:
-                chunk = reader.read_chunk()
-                answer = self._answer(chunk, nodes)
-                batch, header = encode(answer)
-                writer.write_with_metadata(batch, pa.py_buffer(header))
-        except (StopIteration, pa.ArrowException, OSError):
-            pass
-        finally:
-            for node in nodes:
-                self._aggregator.leave(node)
-
-    def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A heartbeat, asked for before a stream is opened."""
-        del context, action
-        yield flight.Result(json.dumps({"status": "ok", "result": True}).encode())
-
-    def _answer(self, chunk: Any, nodes: set[str]) -> Message:
-        try:
-            size = 0 if chunk.data is None else chunk.data.get_total_buffer_size()
-            if size > self._limit:
-                raise RefusedError(f"a push of {size} bytes; {self._limit} are accepted.")
-            message = decode(chunk.data, chunk.app_metadata)
-            if message.header.get("op") == "idle":
-                for node in nodes:
-                    self._aggregator.leave(node)
-                return Message({"status": "ok"})
-            push = from_message(Push, message)
-            check(push, "push")
-            nodes.add(push.node)
-            given = NodePush(push, whole(message.header, "session"))
-            return Message({"status": "ok", **self._aggregator.push(given)})
-        except ExchangeError as error:
-            return Message({"status": "refused", "reason": str(error)})
-        except Exception as error:
-            logger.exception("a push could not be added up")
-            return Message({"status": "ok", "direct": True, "reason": type(error).__name__})
+    return FlightService(
+        "grpc+tcp://127.0.0.1:0",
+        aggregator,
+        {"ping": lambda _: True},
+        credentials=Credentials(token),
+        session=lambda: AggregatorStream(aggregator, limit),
+    )
 
 
 @contextmanager
@@ -333,7 +323,7 @@ def aggregate_forever(
     exchange = ExchangeConfig.model_validate_json(config)
     aggregator = Aggregator(server, exchange, wait_s=wait_s)
     token = None if exchange.token_file is None else read_token(exchange.token_file)
-    service = AggregatorService(aggregator, exchange.max_message_bytes, token)
+    service = served(aggregator, exchange.max_message_bytes, token)
     ready.send_bytes(str(service.port).encode())
     ready.close()
     stop.wait()
@@ -351,19 +341,19 @@ class Aggregators:
 
     @staticmethod
     def taken(state: ServerState, message: Message) -> Message:
-        return taken(state, message)
+        with of_kind("message"):
+            pushes, sessions = decode_together(message)
+        acks = push_together(state, pushes, sessions)
+        return Message({"status": "ok", "acks": [to_message(ack).header for ack in acks]})
 
     @staticmethod
     def taken_by_shard(state: ShardState, message: Message) -> Message:
-        return taken_by_shard(state, message)
-
-
-def taken(state: ServerState, message: Message) -> Message:
-    """Pushes of a group, with their rows added up where the server has rows."""
-    with of_kind("message"):
-        pushes, sessions = decode_together(message)
-    acks = push_together(state, pushes, sessions)
-    return Message({"status": "ok", "acks": [to_message(ack).header for ack in acks]})
+        rows = from_message(RowSum, message)
+        if len({node for node, _ in rows.tickets}) < len(rows.tickets):
+            raise RefusedError(f"{TOGETHER}: `tickets` must be of different nodes.")
+        node, sequence = rows.tickets[0]
+        state.push_together(rows.tickets, Push(node, sequence, 0, rows.deltas))
+        return Message({"status": "ok"})
 
 
 def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
@@ -384,20 +374,3 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
         rows = state.rows
         with rows.together(key) if isinstance(rows, ShardedRows) else nullcontext():
             return [state.take(each) for each in arrivals]
-
-
-def taken_by_shard(state: ShardState, message: Message) -> Message:
-    """The rows of a group, added up."""
-    key = check_tickets(message.header.get("tickets"))
-    state.push_together(key, from_message(Push, message))
-    return Message({"status": "ok"})
-
-
-def check_tickets(given: object) -> Key:
-    """The pushes that a sum is of; RefusedError unless they are of different nodes."""
-    named = given if isinstance(given, list) else []
-    pairs = [each for each in named if isinstance(each, list)]
-    whole = [each for each in pairs if [type(part) for part in each] == [str, int]]
-    if not whole or len({node for node, _ in whole}) < len(named):
-        raise RefusedError("together: `tickets` must be [node, sequence] of different nodes.")
-    return tuple((node, sequence) for node, sequence in whole)

@@ -24,11 +24,11 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, Table
 from yeoron_lab.columns.checks import check_column_exchange
 from yeoron_lab.columns.minibatches import Minibatches, encode_block_push
-from yeoron_lab.columns.slices import slopes_of
 from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.rows import without_rows
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.client.view import ShardedView
+from yeoron_lab.slices import slopes_of
 
 
 class ColumnsOnShards:

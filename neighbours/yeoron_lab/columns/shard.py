@@ -25,11 +25,11 @@ from yeoron_lab.columns.minibatches import (
     check_slopes,
     decode_minibatches,
 )
-from yeoron_lab.columns.slices import ColumnSlice
 from yeoron_lab.shards.heldrows import HeldRows
 from yeoron_lab.shards.log import at_of
 from yeoron_lab.shards.service import acknowledged
 from yeoron_lab.shards.state import ShardState
+from yeoron_lab.slices import ColumnSlice
 
 _GONE = Message({"status": "waiting", "waits_for": None})
 """A block that was opened on a stream that is no more has to be opened again."""

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from embedding.exchange.codec import to_message
-from embedding.exchange.wire import Array, Message, whole
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.figures.reports import is_number
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
 from embedding.server.validation import check_nodes, check_report, check_rows
-from yeoron_lab.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
+from yeoron_lab.groups.entry import MERGE, PIECE, Pieces, decode_entry
 from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.shards.log import string
-from yeoron_lab.together import OFFSETS, joined_texts
 
 MOST_NODES = 10_000
 """Nodes that one group may tell of."""
 MOST_MESSAGES = 8
-"""Largest messages that the end of an entry, what was read, may take together."""
+"""Largest messages that what was read may take together."""
 
 
 class GroupCalls:
@@ -50,17 +50,16 @@ class GroupCalls:
         }
 
     def _piece(self, message: Message) -> Message:
-        """Rows of an entry whose end is yet to come."""
-        tables, words = self._state.tables, self._state.vocabulary.rows
-        # Twice as many as there are here: the group may not have heard yet which were evicted.
-        most = 4 * words + tables.buckets + 1
-        most_bytes = MOST_MESSAGES * self._state.config.max_message_bytes
-        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most, most_bytes=most_bytes)
-        return Message({"status": "ok"})
+        """Bytes of an entry whose end is yet to come."""
+        state, tables = self._state, self._state.tables
+        # Twice as many rows as there are here: the group may not have heard yet which were evicted.
+        rows = 4 * state.vocabulary.rows + tables.buckets + 1
+        most_bytes = MOST_MESSAGES * state.config.max_message_bytes + rows * (4 * tables.dim + 8)
+        return self._pieces.add(message, most_bytes)
 
     def _merge(self, message: Message) -> Message:
         group, session = self._who()
-        entry = decode_entry(message, group, self._pieces)
+        entry = decode_entry(self._pieces.whole(message), group)
         check_nodes(self._state.ledger.nodes, [part.node for part in entry.pushes])
         ack = self._groups.merge(group, session, entry)
         return to_message(ack, status="ok")
@@ -69,23 +68,9 @@ class GroupCalls:
         group, _ = self._who()
         header, about = message.header, _checked_about(self._state, message.header.get("told"))
         seen = whole(header, "seen", least=-1)
-        facts, ids = self._groups.changes(group, seen, whole(header, "epoch"), about)
-        arrays: dict[str, Array] = {str(t): each for t, each in ids.items()}
-        nodes = facts["nodes"]
-        arrays[OFFSETS], sizes = joined_texts([reached.offset for reached in nodes.values()])
-        nodes_without_offsets = {
-            name: reached._replace(offset="") for name, reached in nodes.items()
-        }
-        return Message(
-            {
-                "status": "ok",
-                **facts,
-                "nodes": nodes_without_offsets,
-                OFFSETS: sizes,
-                "asks": {name: self._asks(name) for name in about.get("nodes", {})},
-            },
-            arrays,
-        )
+        changes = self._groups.changes(group, seen, whole(header, "epoch"), about)
+        asks = {name: self._asks(name) for name in about.get("nodes", {})}
+        return to_message(replace(changes, asks=asks), status="ok")
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()

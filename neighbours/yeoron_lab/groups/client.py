@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
+from embedding.exchange.codec import from_message
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import OFFSET
 from embedding.exchange.session import Path, Session, ShardSync
-from embedding.exchange.wire import Message, whole
+from embedding.exchange.wire import Message
+from embedding.kernel.fields import IDS, NotSent
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.server.rowstore.interface import LogPosition
 from yeoron_lab.groups.entry import GroupEntry, encode_entry
-from yeoron_lab.together import OFFSETS, split_texts
 
 Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its incarnation, and the clock of its changes then."""
 
 
-class Reached(NamedTuple):
+@dataclass(frozen=True)
+class Reached:
     """How far a node's pushes are in the leader's tables, and how far in a checkpoint of it."""
 
+    node: str
     sequence: int
-    offset: str
+    offset: Annotated[str, OFFSET]
     tokens: int
     durable: int
 
@@ -33,32 +38,37 @@ class Reached(NamedTuple):
 class RemoteChanges:
     """What others changed since the group looked last.
 
-    seen      what to name the next time
+    epoch, clock  the leader's incarnation, and the clock of its changes
     durable   last entry that is in a checkpoint
     version   of the vocabulary; next_id: the id that the next word gets; closed: no word gets one
     groups    groups whose rows are added up
     ids       int64 [n] by table, rows that the group lacks
+    at        what the leader's shards have to hold, which say which rows those are
     nodes     of each node, when the group asked for the first time; fences: incarnations of nodes
               that may not push any more, likewise
     asks      what each node is asked to hand in (`protocol.asks_of`)
+    seen      what to name the next time
     """
 
-    seen: Seen
+    epoch: int
+    clock: int
     durable: int
     version: int
     next_id: int
     closed: bool
     groups: int
-    ids: dict[Table, IntArray]
-    nodes: dict[str, Reached]
-    fences: dict[str, tuple[str, ...]]
+    ids: Annotated[Mapping[Table, IntArray], IDS]
+    at: LogPosition | None = None
+    nodes: tuple[Reached, ...] = ()
+    fences: dict[str, Any] = field(default_factory=dict)
     asks: dict[str, Any] = field(default_factory=dict)
+    seen: Annotated[Seen, NotSent()] = ()
 
 
 class LeaderRows(Path[GroupEntry], Protocol):
     """How a group's rows reach the place where they lie with the leader."""
 
-    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
+    def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
         """The leader's answer, completed by what is said elsewhere."""
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
@@ -95,9 +105,9 @@ class RowsAtLeader:
     def rest(self, entry: GroupEntry) -> GroupEntry:
         return entry
 
-    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
-        del answer, seen
-        return found
+    def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
+        del seen
+        return replace(changes, seen=((changes.epoch, changes.clock),))
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
@@ -149,9 +159,9 @@ class LeaderClient(LeaderSession):
             header = {"op": "changes", "seen": clock, "epoch": epoch, "told": about}
             answer = self.peer.request(Message(header))
             self.bytes.received += size_of(answer)
-            found = self.path.changed(_changes_of(answer), answer, seen)
-            self.log.confirm(found.durable)
-            return found
+            changes = self.path.changed(from_message(RemoteChanges, answer), seen)
+            self.log.confirm(changes.durable)
+            return changes
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         """Rows [n, dim] as they are now, zeros for words that were evicted.
@@ -166,27 +176,6 @@ class LeaderClient(LeaderSession):
         for message in encode_entry(entry, self.config.max_message_bytes // 4):
             self.bytes.sent += size_of(message)
             yield message
-
-
-def _changes_of(answer: Message) -> RemoteChanges:
-    head = answer.header
-    nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
-    offsets = split_texts(answer, OFFSETS, len(nodes))
-    return RemoteChanges(
-        seen=((whole(head, "epoch"), whole(head, "clock")),),
-        durable=whole(head, "durable"),
-        version=whole(head, "version"),
-        next_id=whole(head, "next_id"),
-        closed=head.get("closed") is True,
-        groups=whole(head, "groups"),
-        ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-        nodes={
-            name: reached._replace(offset=offset)
-            for (name, reached), offset in zip(nodes.items(), offsets, strict=True)
-        },
-        fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
-        asks=dict(head.get("asks", {})),
-    )
 
 
 def size_of(message: Message) -> int:

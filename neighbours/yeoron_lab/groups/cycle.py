@@ -264,11 +264,12 @@ class ExchangeCycle:
         no checkpoint of the leader holds."""
         ledger = self._state.ledger
         with self._state.changed:
-            ledger.fences.incarnations.update(changes.fences)
-            for node, at in changes.nodes.items():
-                ledger.restore(node, at.sequence, at.tokens, at.offset)
-                ledger.of(node).durable = at.durable
-        reached = {node: at.sequence for node, at in changes.nodes.items()}
+            for node, incarnations in changes.fences.items():
+                ledger.fences.incarnations[node] = tuple(incarnations)
+            for at in changes.nodes:
+                ledger.restore(at.node, at.sequence, at.tokens, at.offset)
+                ledger.of(at.node).durable = at.durable
+        reached = {at.node: at.sequence for at in changes.nodes}
         self._rows.begin(reached)
         return reached
 

@@ -1,9 +1,7 @@
 """What a group that follows tells the leader of one stretch of time, as one numbered entry.
 
-    piece, piece, …   rows, so many that each message stays small; nothing is applied yet
-    merge             the last rows, and what each node of the group has read: now all is applied
-
-Where that last message is too large it comes in pieces as well, as bytes.
+    piece, piece, …   bytes of the message that follows, where that is too large
+    merge             how far rows moved, and what each node of the group has read: all is applied
 
 For each node there is one part, put together from all its pushes of that time: the leader books
 the node's last sequence number and its place along with the rows. So whoever takes over from a
@@ -13,7 +11,7 @@ group that died learns from the leader how far each node's pushes are in the mer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -25,53 +23,15 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import (
     MESSAGE_SCHEMA,
     SLOTS,
-    Array,
     Message,
     contents,
     decode,
     encode,
     slot,
-    whole,
 )
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.fields import MOMENT, Column, Entries, RealNumber, String, WholeNumber
-from embedding.kernel.records import COUNT_COLUMNS, SourceProgress, Table
-
-
-def cut(message: Message, most_bytes: int) -> tuple[list[int], list[Array]] | None:
-    """Bytes of its header and of each slot, and all of them in pieces uint8 of `most_bytes`.
-
-    None where it fits as it is.
-    """
-    batch, header = encode(message)
-    if batch.nbytes + len(header) <= most_bytes:
-        return None
-    parts = [memoryview(header), *contents(batch)]
-    data = np.concatenate([np.frombuffer(part, dtype=np.uint8) for part in parts])
-    pieces = [data[at : at + most_bytes] for at in range(0, len(data), most_bytes)]
-    return [part.nbytes for part in parts], pieces
-
-
-def whole_again(sizes: object, pieces: Sequence[Array]) -> Message:
-    """Inverse of `cut`; RefusedError when the pieces do not make up a message."""
-    if not isinstance(sizes, list) or len(sizes) != SLOTS + 1:
-        raise RefusedError(f"message: `held` must be a list of {SLOTS + 1} sizes.")
-    if any(type(size) is not int or size < 0 for size in sizes):
-        raise RefusedError("message: a size in `held` is no whole number.")
-    data = np.concatenate([np.empty(0, dtype=np.uint8), *pieces])
-    if sum(sizes) != len(data):
-        raise RefusedError(f"message: {len(data)} bytes in pieces, not {sum(sizes)}.")
-    header, *slots = (pa.py_buffer(part) for part in _split(data, sizes))
-    columns = [slot(part, part.size) for part in slots]
-    return decode(pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA), header)
-
-
-def _split(data: Array, sizes: Sequence[int]) -> Iterator[Array]:
-    at = 0
-    for size in sizes:
-        yield data[at : at + size]
-        at += size
-
+from embedding.kernel.records import COUNT_COLUMNS, SourceProgress
 
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096
@@ -116,110 +76,99 @@ class GroupEntry:
 
 @dataclass(frozen=True)
 class EntryPiece:
-    """Rows of an entry, or bytes of its end (uint8), whose last message is yet to come."""
+    """Bytes (uint8) of an entry whose last message is yet to come."""
 
     op: ClassVar = PIECE
 
     sequence: Annotated[int, WholeNumber(1)]
     piece: int
-    rows: tuple[RowDelta, ...] = ()
-    data: Annotated[ByteArray, Column("u1", ("bytes",))] = field(
-        default_factory=lambda: np.empty(0, dtype=np.uint8)
-    )
+    data: Annotated[ByteArray, Column("u1", ("bytes",))]
 
 
-@dataclass
 class Pieces:
-    """What of an entry has come so far; `sequence` is the entry's, `data` bytes of its end."""
+    """Bytes of an entry that have come so far, on one stream."""
 
-    sequence: int = 0
-    rows: list[RowDelta] = field(default_factory=list)
-    data: list[Array] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._sequence, self._data = 0, list[ByteArray]()
 
-    @property
-    def count(self) -> int:
-        return len(self.rows) + len(self.data)
+    def add(self, message: Message, most_bytes: int) -> Message:
+        """Lay a piece to those before it; the first of an entry forgets all before.
 
-    def begin(self, sequence: int = 0) -> None:
-        """Forget all; those of an entry come."""
-        self.sequence, self.rows, self.data = sequence, [], []
+        RefusedError when together they have more than `most_bytes`.
+        """
+        piece = from_message(EntryPiece, message)
+        if piece.piece == 0:
+            self._sequence, self._data = piece.sequence, []
+        if (piece.sequence, piece.piece) != (self._sequence, len(self._data)):
+            raise RefusedError(
+                f"{PIECE}: piece {piece.piece} of entry {piece.sequence}; {len(self._data)} of "
+                f"entry {self._sequence} is the next.",
+                kind="sequence",
+            )
+        self._data.append(piece.data)
+        size = sum(max(1, len(data)) for data in self._data)
+        if size > most_bytes:
+            self._sequence, self._data = 0, []
+            raise RefusedError(f"{PIECE}: {size} bytes; at most {most_bytes} are accepted.")
+        return Message({"status": "ok"})
+
+    def whole(self, message: Message) -> Message:
+        """What a message ends: itself, or the one whose bytes came before it, which it takes.
+
+        RefusedError when the pieces do not make up a message.
+        """
+        if "held" not in message.header:
+            return message
+        sizes, sequence = message.header["held"], message.header.get("sequence")
+        pieces = self._data if sequence == self._sequence else []
+        self._sequence, self._data = 0, []
+        if not isinstance(sizes, list) or len(sizes) != SLOTS + 1:
+            raise RefusedError(f"{MERGE}: `held` must be a list of {SLOTS + 1} sizes.")
+        if any(type(size) is not int or size < 0 for size in sizes):
+            raise RefusedError(f"{MERGE}: a size in `held` is no whole number.")
+        data = np.concatenate([np.empty(0, dtype=np.uint8), *pieces])
+        if sum(sizes) != len(data):
+            raise RefusedError(
+                f"{MERGE}: {len(data)} bytes of entry {sequence} came before it, not {sum(sizes)}.",
+                kind="sequence",
+            )
+        # Copied, so that each part begins where its numbers are aligned.
+        parts = [pa.py_buffer(part.copy()) for part in np.split(data, np.cumsum(sizes)[:-1])]
+        columns = [slot(part, part.size) for part in parts[1:]]
+        return decode(pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA), parts[0])
+
+
+def in_pieces(message: Message, sequence: int, most_bytes: int) -> Iterator[Message]:
+    """A message, where it is larger than `most_bytes` in pieces for `Pieces`."""
+    batch, header = encode(message)
+    if batch.nbytes + len(header) <= most_bytes:
+        yield message
+        return
+    parts = [memoryview(header), *contents(batch)]
+    data = np.concatenate([np.frombuffer(part, dtype=np.uint8) for part in parts])
+    for number, at in enumerate(range(0, len(data), most_bytes)):
+        yield to_message(EntryPiece(sequence, number, data[at : at + most_bytes]))
+    sizes = [part.nbytes for part in parts]
+    yield Message({"op": message.header["op"], "sequence": sequence, "held": sizes})
 
 
 def encode_entry(entry: GroupEntry, most_bytes: int) -> Iterator[Message]:
     """The messages of an entry, each of at most `most_bytes` and a header for them."""
-    pieces = list(_pieces(entry.rows, most_bytes))
-    yield from _first(pieces, entry.sequence)
     rare = summed([part.rare for part in entry.pushes if part.rare is not None])
     first, *others = (replace(part, deltas=(), rare=None) for part in entry.pushes)
-    parts = (replace(first, rare=rare), *others)
-    last = replace(entry, pushes=parts, rows=tuple(pieces[-1:]))
-    message = to_message(last, pieces=max(0, len(pieces) - 1))
-    in_bytes = cut(message, most_bytes)
-    if in_bytes is None:
-        yield message
-        return
-    sizes, data = in_bytes
-    for number, piece in enumerate(data, max(0, len(pieces) - 1)):
-        yield to_message(EntryPiece(entry.sequence, number, data=piece))
-    yield Message({"op": MERGE, "sequence": entry.sequence, "held": sizes})
+    whole = replace(entry, pushes=(replace(first, rare=rare), *others))
+    return in_pieces(to_message(whole), entry.sequence, most_bytes)
 
 
 def encode_rows(part: Push, most_bytes: int) -> list[Message]:
-    """What a shard gets of an entry: its rows as a push, after pieces of at most `most_bytes`."""
-    pieces = list(_pieces(part.deltas, most_bytes))
-    last = to_message(replace(part, deltas=tuple(pieces[-1:])))
-    header = {**last.header, "pieces": max(0, len(pieces) - 1)}
-    return [*_first(pieces, part.sequence), Message(header, last.arrays, last.texts)]
+    """What a shard gets of an entry: its rows as a push."""
+    message = to_message(part)
+    merging = replace(message, header={**message.header, "op": MERGE})
+    return list(in_pieces(merging, part.sequence, most_bytes))
 
 
-def _first(pieces: Sequence[RowDelta], sequence: int) -> Iterator[Message]:
-    """All pieces but the last, which goes with what ends the entry."""
-    for number, delta in enumerate(pieces[:-1]):
-        yield to_message(EntryPiece(sequence, number, (delta,)))
-
-
-def decode_piece(
-    message: Message, pieces: Pieces, *, dim: int, most_rows: int, most_bytes: int = 0
-) -> None:
-    """Lay a piece's rows, of `dim` columns, or bytes of the entry's end, to those before it.
-
-    The first of an entry forgets all before. RefusedError when there are more than `most_rows`
-    rows, of which a piece without any counts as one, or more than `most_bytes`.
-    """
-    piece = from_message(EntryPiece, message)
-    sequence, number = piece.sequence, piece.piece
-    if number == 0:
-        pieces.begin(sequence)
-    if (sequence, number) != (pieces.sequence, pieces.count):
-        raise RefusedError(
-            f"{PIECE}: piece {number} of entry {sequence}; {pieces.count} of entry "
-            f"{pieces.sequence} is the next.",
-            kind="sequence",
-        )
-    for delta in piece.rows:
-        if delta.values.shape != (len(delta.ids), dim):
-            raise RefusedError(
-                f"{PIECE}: values of shape {delta.values.shape}; {(len(delta.ids), dim)} is "
-                "accepted.",
-                kind="shape",
-            )
-    pieces.rows.extend(piece.rows)
-    if not piece.rows:
-        pieces.data.append(piece.data)
-        size = sum(max(1, piece.nbytes) for piece in pieces.data)
-        if size > most_bytes:
-            pieces.begin()
-            raise RefusedError(f"{PIECE}: {size} bytes; at most {most_bytes} are accepted.")
-    held = sum(max(1, len(piece.ids)) for piece in pieces.rows)
-    if held > most_rows:
-        pieces.begin()
-        raise RefusedError(f"{PIECE}: {held} rows; at most {most_rows} can have moved.")
-
-
-def decode_entry(message: Message, node: str, pieces: Pieces) -> GroupEntry:
-    """The entry that ends with this message; RefusedError says what is wrong with it."""
-    if "held" in message.header:
-        message = whole_again(message.header["held"], pieces.data)
+def decode_entry(message: Message, node: str) -> GroupEntry:
+    """The entry in a message; RefusedError says what is wrong with it."""
     entry = from_message(GroupEntry, message)
     parts, after = entry.pushes, entry.after
     if len(after) != len(parts):
@@ -228,45 +177,7 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> GroupEntry:
         raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
     if len({part.node for part in parts}) < len(parts):
         raise RefusedError(f"{MERGE}: a node is named twice.")
-    moved = completed(pieces, entry.sequence, whole(message.header, "pieces"), entry.rows)
-    return replace(entry, node=node, rows=moved)
-
-
-def completed(
-    pieces: Pieces, sequence: int, expected: int, last: Sequence[RowDelta]
-) -> tuple[RowDelta, ...]:
-    """All rows of an entry, one delta a table; RefusedError when pieces of it are missing."""
-    held = pieces.rows if pieces.sequence == sequence else []
-    if len(held) != expected:
-        raise RefusedError(
-            f"{MERGE}: {len(held)} pieces of entry {sequence} came before it, not {expected}.",
-            kind="sequence",
-        )
-    pieces.begin()
-    return _joined([*held, *last])
-
-
-def _pieces(rows: Sequence[RowDelta], most_bytes: int) -> Iterator[RowDelta]:
-    for delta in rows:
-        size = delta.ids.itemsize + delta.values.itemsize * delta.values.shape[1]
-        step = max(1, most_bytes // size)
-        for at in range(0, len(delta.ids), step):
-            cut = slice(at, at + step)
-            yield RowDelta(delta.table, delta.ids[cut], delta.values[cut])
-
-
-def _joined(pieces: Sequence[RowDelta]) -> tuple[RowDelta, ...]:
-    """One delta a table; RefusedError when the pieces of a table do not go together."""
-    found = []
-    for table in Table:
-        own = [piece for piece in pieces if piece.table is table]
-        if not own:
-            continue
-        if len({(p.values.dtype, p.values.shape[1]) for p in own}) > 1:
-            raise RefusedError(f"{MERGE}: pieces of table {table} of several shapes or types.")
-        ids = np.concatenate([piece.ids for piece in own])
-        found.append(RowDelta(table, ids, np.concatenate([piece.values for piece in own])))
-    return tuple(found)
+    return replace(entry, node=node)
 
 
 def merged(pushes: Sequence[Push]) -> Push:

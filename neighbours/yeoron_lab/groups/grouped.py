@@ -9,12 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from embedding.exchange.codec import from_message
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.records import IntArray, Table
-from yeoron_lab.groups.entry import PIECE, Pieces, completed, decode_piece
+from yeoron_lab.groups.entry import MERGE, PIECE, Pieces
 from yeoron_lab.keeping.versions import versions_of
 from yeoron_lab.shards.log import at_of
+from yeoron_lab.shards.service import acknowledged
 from yeoron_lab.shards.state import ShardState
 
 
@@ -29,27 +31,24 @@ class GroupStream:
         """Whether this is a group's stream: its bytes are not those of nodes."""
 
     def calls(self) -> dict[str, Callable[[Message], Message]]:
-        return {PIECE: self._piece, "changes": self._changes}
-
-    def received(self, push: Push, message: Message) -> Push:
-        """A push as it came, or the rows of an entry with those that came before it in pieces."""
-        if "pieces" not in message.header:
-            return push
-        state, self.speaks = self._state, True
-        expected = whole(message.header, "pieces")
-        rows = completed(self._pieces, push.sequence, expected, push.deltas)
-        with state.lock:
-            if push.sequence <= state.inbox.ledger.of(push.node).applied:
-                # It may have been another one, if the group died together with the primary: the
-                # group is told what the rows are.
-                state.tables.lost([push.node])
-        return replace(push, deltas=rows)
+        return {PIECE: self._piece, MERGE: self._merge, "changes": self._changes}
 
     def _piece(self, message: Message) -> Message:
-        tables = self._state.tables
-        most = 4 * self._state.spec.server.max_words + tables.buckets + 1
-        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most)
-        return Message({"status": "ok"})
+        server, tables = self._state.spec.server, self._state.tables
+        rows = 4 * server.max_words + tables.buckets + 1
+        return self._pieces.add(message, server.max_message_bytes + rows * (4 * tables.dim + 8))
+
+    def _merge(self, message: Message) -> Message:
+        """The rows of an entry, as the push of a node that has added them itself."""
+        state, group, self.speaks = self._state, self._who(), True
+        push = from_message(Push, self._pieces.whole(message))
+        with state.lock:
+            if push.sequence <= state.inbox.ledger.of(group).applied:
+                # It may have been another one, if the group died together with the primary: the
+                # group is told what the rows are.
+                state.tables.lost([group])
+        state.push(replace(push, node=group))
+        return acknowledged(state, group)
 
     def _changes(self, message: Message) -> Message:
         """Ids of rows here that others have changed since the group looked last."""
@@ -61,19 +60,14 @@ class GroupStream:
             if whole(message.header, "epoch") != state.epoch:
                 seen = -1
             ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}
-            header = {
-                "status": "ok",
-                "clock": versions_of(state.tables).clock,
-                "epoch": state.epoch,
-                "accepted": state.inbox.accepted(group),
-                "durable": state.durable(group),
-            }
-        return Message(header, {str(table): each for table, each in ids.items()})
+            clock, answer = versions_of(state.tables).clock, acknowledged(state, group)
+        header = {**answer.header, "clock": clock}
+        return Message(header, {str(table): unknown for table, unknown in ids.items()})
 
     def _lacks(self, group: str, table: Table, seen: int) -> IntArray:
         state = self._state
         grams = table is Table.SUB
         slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.held.map.used()
         ids = state.held.ids(table, slots)
-        found: IntArray = ids[versions_of(state.tables).unknown(group, table, slots, seen)]
-        return found
+        unknown: IntArray = ids[versions_of(state.tables).unknown(group, table, slots, seen)]
+        return unknown

@@ -37,7 +37,6 @@ from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.split import joined, places, split_push
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.client.view import ShardedView
-from yeoron_lab.shards.log import position
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
@@ -71,12 +70,11 @@ class RowsOnLeadersShards:
             answers = self.answers(lambda shard, own: shard.pull(self._at, own, half=half), wanted)
         return joined(where, [from_message(PulledRows, answer).rows[table] for answer in answers])
 
-    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
+    def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
         """What the shards say has changed, at the position that the primary has named."""
-        at = position(answer.header.get("at"))
-        if at is None:
+        if changes.at is None:
             raise RefusedError("changes: the leader did not say what its shards have to hold.")
-        self._at = at
+        self._at = at = changes.at
         known = seen if len(seen) == len(self.links) else ((0, -1),) * len(self.links)
         asked = [
             Message({"op": "changes", "at": list(at), "epoch": epoch, "seen": clock})
@@ -88,10 +86,10 @@ class RowsOnLeadersShards:
         # Words may have come between the primary's answer and the shards'.
         newest = max((int(ids[t].max(initial=-1)) for t in ids if t is not Table.SUB), default=-1)
         return replace(
-            found,
+            changes,
             seen=tuple((whole(a.header, "epoch"), whole(a.header, "clock")) for a in answers),
-            durable=self.links.safe(found.durable),
-            next_id=max(found.next_id, newest + 1),
+            durable=self.links.safe(changes.durable),
+            next_id=max(changes.next_id, newest + 1),
             ids=ids,
         )
 

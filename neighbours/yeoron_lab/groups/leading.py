@@ -29,7 +29,7 @@ from embedding.server.state import ServerState
 from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
 from embedding.server.words.digests import WordsCopy
-from yeoron_lab.groups.client import Reached
+from yeoron_lab.groups.client import Reached, RemoteChanges
 from yeoron_lab.groups.entry import GroupEntry
 from yeoron_lab.groups.taking import take_over
 from yeoron_lab.keeping.versions import versions_of
@@ -94,36 +94,32 @@ class LedGroups(Followers):
             self._state.changed.notify_all()
             return self._state.ack(group)
 
-    def changes(
-        self, group: str, seen: int, epoch: int, about: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[Table, IntArray]]:
+    def changes(self, group: str, seen: int, epoch: int, about: Mapping[str, Any]) -> RemoteChanges:
         """What to tell the group of changes since `seen` of this server's incarnation `epoch`."""
         self._check_leads()
-        with self._state.changed:
-            led = self._heard(group)
-            self._hear(led, about)
-            # Another incarnation of this server numbers changes from 0: the group hears of all
-            # rows.
-            ids = self._unknown(group, seen if epoch == self._state.epoch else -1)
-            ledger = self._state.ledger.nodes
-            rows = self._state.rows
-            header = {
-                "at": rows.position() if isinstance(rows, ShardedRows) else None,
-                "clock": versions_of(self._state.tables).clock,
-                "epoch": self._state.epoch,
-                "durable": self._state.ledger.of(group).durable,
-                "version": self._state.vocabulary.version,
-                "next_id": self._state.vocabulary.next_id,
-                "closed": self._state.vocabulary.closed,
-                "groups": self._merging(),
-                "nodes": {
-                    name: Reached(entry.applied, entry.applied_offset, entry.tokens, entry.durable)
-                    for name, entry in ledger.items()
-                    if seen < 0 and name not in self.groups
-                },
-                "fences": self._state.ledger.fences.incarnations if seen < 0 else {},
-            }
-            return header, ids
+        state = self._state
+        with state.changed:
+            self._hear(self._heard(group), about)
+            first, rows, vocabulary, ledger = seen < 0, state.rows, state.vocabulary, state.ledger
+            return RemoteChanges(
+                state.epoch,
+                versions_of(state.tables).clock,
+                ledger.of(group).durable,
+                vocabulary.version,
+                vocabulary.next_id,
+                vocabulary.closed,
+                self._merging(),
+                # Another incarnation of this server numbers changes from 0: the group hears of all
+                # rows.
+                self._unknown(group, seen if epoch == state.epoch else -1),
+                at=rows.position() if isinstance(rows, ShardedRows) else None,
+                nodes=tuple(
+                    Reached(name, node.applied, node.applied_offset, node.tokens, node.durable)
+                    for name, node in ledger.nodes.items()
+                    if first and name not in self.groups
+                ),
+                fences=dict(ledger.fences.incarnations) if first else {},
+            )
 
     def sent(self, group: str, rows: int) -> None:
         self.groups[group].rows_out += rows

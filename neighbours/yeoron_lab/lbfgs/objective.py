@@ -6,7 +6,7 @@ looked at. Nothing is updated here; see `embedding.models.sgns` for training ste
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,103 +14,12 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.jit import bare, kernel
-from embedding.models.sigmoid import errors
-from embedding.models.simd import TILE, axpy, clear, dots
 from embedding.models.traits import ROUNDS_MODEL
 from yeoron_lab.examples import examples
+from yeoron_lab.slices import apply, backward, bags, dots, slopes_of
 
-_NONE = np.float32(0.0)
-_ONE = np.float32(1.0)
-
-
-@bare
-def _tile(rows: Any, at: int, weight: float) -> Any:
-    """rows[at : at + TILE], and the weights of their terms.
-
-    What is missing (behind the end, or noise that is the target) has weight 0.
-    """
-    n, first = len(rows), rows[0]
-    r0 = rows[at]
-    r1 = rows[at + 1] if at + 1 < n else -1
-    r2 = rows[at + 2] if at + 2 < n else -1
-    r3 = rows[at + 3] if at + 3 < n else -1
-    r4 = rows[at + 4] if at + 4 < n else -1
-    r5 = rows[at + 5] if at + 5 < n else -1
-    named = (
-        np.int64(r0 if r0 >= 0 else first),
-        np.int64(r1 if r1 >= 0 else first),
-        np.int64(r2 if r2 >= 0 else first),
-        np.int64(r3 if r3 >= 0 else first),
-        np.int64(r4 if r4 >= 0 else first),
-        np.int64(r5 if r5 >= 0 else first),
-    )
-    weights = (
-        weight if r0 >= 0 else _NONE,
-        weight if r1 >= 0 else _NONE,
-        weight if r2 >= 0 else _NONE,
-        weight if r3 >= 0 else _NONE,
-        weight if r4 >= 0 else _NONE,
-        weight if r5 >= 0 else _NONE,
-    )
-    return named, weights
-
-
-@bare
-def _example(
-    x: int, slope: int, base: int, sums: int, stride: int, rows: Any, n: int, weight: float
-) -> float:
-    """One hidden row at `x` against its outputs; its own ascent is added to `slope`."""
-    loss = 0.0
-    for at in range(0, len(rows), TILE):
-        r, weights = _tile(rows, at, weight)
-        outs = (
-            base + r[0] * stride,
-            base + r[1] * stride,
-            base + r[2] * stride,
-            base + r[3] * stride,
-            base + r[4] * stride,
-            base + r[5] * stride,
-        )
-        rises, likelihood = errors(dots(x, outs, n), weights, at == 0)
-        for k in range(TILE):
-            if rises[k] != 0.0:
-                axpy(rises[k], outs[k], slope, n)
-                axpy(rises[k], x, sums + r[k] * stride, n)
-        loss -= np.log(likelihood)
-    return weight * loss
-
-
-@kernel()
-def _evaluate(
-    inputs: Any,
-    outputs: Any,
-    owners: Any,
-    weights: Any,
-    vectors: Any,
-    contexts: Any,
-    inward: Any,
-    outward: Any,
-    spare: Any,
-) -> float:
-    """Adds the ascents (gradients, negated) to `inward` and `outward`; returns the loss."""
-    n, loss = vectors.shape[1], 0.0
-    stride = np.int64(4 * n)
-    hidden, slope = spare.ctypes.data, spare.ctypes.data + stride
-    tables = vectors.ctypes.data, contexts.ctypes.data, inward.ctypes.data, outward.ctypes.data
-    for e in range(len(inputs)):
-        weight = weights[owners[e]] if len(weights) else _ONE
-        bag = 0
-        for b in range(inputs.shape[1]):
-            bag += inputs[e, b] >= 0
-        share = np.float32(1.0 / bag)
-        clear(hidden, 2 * n)
-        for b in range(bag):
-            axpy(share, tables[0] + np.int64(inputs[e, b]) * stride, hidden, n)
-        loss += _example(hidden, slope, tables[1], tables[3], stride, outputs[e], n, weight)
-        for b in range(bag):
-            axpy(share, slope, tables[2] + np.int64(inputs[e, b]) * stride, n)
-    return loss
+_CHUNK = 8_192
+"""Examples whose hidden rows are in memory at a time."""
 
 
 class BlockObjective(NamedTuple):
@@ -136,15 +45,14 @@ class Objective:
     pairs   pairs (skip-gram) or predicted words (CBOW)
     tokens  tokens of the block that have a row
 
-    Memory: 4·(negative + 3) bytes a pair. Sums are float32; a score beyond ±30 counts as 30.
+    Memory: 4·(negative + 3) bytes a pair. Sums are float32.
     """
 
     def __init__(self, config: ModelConfig, block: LocalBlock, seed: int) -> None:
         ROUNDS_MODEL.check(config.model)
         made = examples(config, block, seed)
         self._inputs, self._outputs, self._owners = made.inputs, made.outputs, made.owners
-        none = np.empty(0, np.float32)
-        self._weights = none if block.weights is None else block.weights
+        self._weights = block.weights
         self.pairs = len(made.inputs)
         self.tokens = int((block.tokens >= 0).sum())
 
@@ -168,18 +76,23 @@ class Objective:
                 f"objective: rows {inside[0][0]} and {inside[1][0]} are named; tables of "
                 f"{vectors.shape} and {contexts.shape} were given."
             )
-        inward, outward = np.zeros_like(vectors), np.zeros_like(contexts)
-        loss = _evaluate(
-            self._inputs,
-            self._outputs,
-            self._owners,
-            self._weights,
-            np.ascontiguousarray(vectors),
-            np.ascontiguousarray(contexts),
-            inward,
-            outward,
-            np.zeros((2, vectors.shape[1]), np.float32),
-        )
-        np.negative(inward, out=inward)
-        np.negative(outward, out=outward)
-        return BlockObjective(float(loss), inward, outward)
+        inward, outward, loss = np.zeros_like(vectors), np.zeros_like(contexts), 0.0
+        for start in range(0, self.pairs, _CHUNK):
+            inputs, outputs = (
+                part[start : start + _CHUNK] for part in (self._inputs, self._outputs)
+            )
+            hidden = np.empty((len(inputs), vectors.shape[1]), np.float32)
+            scores, back = np.empty(outputs.shape, np.float32), np.empty_like(hidden)
+            bags(inputs, vectors, hidden)
+            dots(hidden, outputs, contexts, scores)
+            slopes, losses = slopes_of(scores, outputs)
+            np.negative(slopes, out=slopes)
+            if self._weights is not None:
+                weights = self._weights[self._owners[start : start + _CHUNK]]
+                slopes *= weights[:, None]
+                losses *= weights
+            backward(outputs, slopes, contexts, back)
+            back /= (inputs >= 0).sum(axis=1, dtype=np.float32)[:, None]
+            apply(inputs, outputs, slopes, hidden, back, inward, outward)
+            loss += float(losses.sum(dtype=np.float64))
+        return BlockObjective(loss, inward, outward)

@@ -246,7 +246,7 @@ class ShardSession:
             push = self._with_block(push, message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
-        self.state.push(push if self._group is None else self._group.received(push, message))
+        self.state.push(push)
         for kept in self._kept:
             kept.learnt(push)
         return self._acknowledged()

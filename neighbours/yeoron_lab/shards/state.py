@@ -464,9 +464,6 @@ class GroupConversation(Protocol):
     def calls(self) -> Mapping[str, Callable[[Message], Message]]:
         """Operations by name."""
 
-    def received(self, push: Push, message: Message) -> Push:
-        """A push as it came, or the rows of an entry with those that came before it in pieces."""
-
 
 class ShardGroups(Protocol):
     """What makes shards of a server to those of a group."""

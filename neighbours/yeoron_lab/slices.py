@@ -22,7 +22,7 @@ from yeoron_lab.examples import Examples
 
 
 @kernel()
-def _bags(inputs: Any, vectors: Any, hidden: Any) -> None:
+def bags(inputs: Any, vectors: Any, hidden: Any) -> None:
     """The mean of each example's input rows."""
     columns = vectors.shape[1]
     for e in range(len(inputs)):
@@ -42,7 +42,7 @@ def _bags(inputs: Any, vectors: Any, hidden: Any) -> None:
 
 
 @kernel()
-def _dots(hidden: Any, outputs: Any, contexts: Any, scores: Any) -> None:
+def dots(hidden: Any, outputs: Any, contexts: Any, scores: Any) -> None:
     """scores[e, k] = ⟨hidden[e], contexts[outputs[e, k]]⟩, 0 where there is no row."""
     for e in range(len(outputs)):
         for k in range(outputs.shape[1]):
@@ -54,7 +54,7 @@ def _dots(hidden: Any, outputs: Any, contexts: Any, scores: Any) -> None:
 
 
 @kernel()
-def _backward(outputs: Any, steps: Any, contexts: Any, inward: Any) -> None:
+def backward(outputs: Any, steps: Any, contexts: Any, inward: Any) -> None:
     """inward[e] = Σ_k steps[e, k] · contexts[outputs[e, k]]."""
     for e in range(len(outputs)):
         for j in range(contexts.shape[1]):
@@ -67,7 +67,7 @@ def _backward(outputs: Any, steps: Any, contexts: Any, inward: Any) -> None:
 
 
 @kernel()
-def _apply(
+def apply(
     inputs: Any, outputs: Any, steps: Any, hidden: Any, inward: Any, vectors: Any, contexts: Any
 ) -> None:
     """Add what an example gives to its output rows, and to each row of its bag."""
@@ -126,9 +126,9 @@ class ColumnSlice:
     def scores(self, start: int, stop: int) -> FloatArray:
         """Partial dot products float32 [stop - start, 1 + k]."""
         outputs = self.examples.outputs[start:stop]
-        found = np.empty(outputs.shape, np.float32)
-        _dots(self._hidden(start, stop), outputs, self.contexts, found)
-        return found
+        scores = np.empty(outputs.shape, np.float32)
+        dots(self._hidden(start, stop), outputs, self.contexts, scores)
+        return scores
 
     def learn(self, start: int, slopes: FloatArray, rate: float) -> None:
         """Step by rate · slopes float32 [n, 1 + k], the first of which is example `start`'s."""
@@ -136,10 +136,10 @@ class ColumnSlice:
         inputs, outputs = self.examples.inputs[start:stop], self.examples.outputs[start:stop]
         hidden, steps = self._hidden(start, stop), slopes * np.float32(rate)
         inward = np.empty_like(hidden)
-        _backward(outputs, steps, self.contexts, inward)
-        _apply(inputs, outputs, steps, hidden, inward, self.vectors, self.contexts)
+        backward(outputs, steps, self.contexts, inward)
+        apply(inputs, outputs, steps, hidden, inward, self.vectors, self.contexts)
 
     def _hidden(self, start: int, stop: int) -> FloatArray:
         hidden = np.empty((stop - start, self.vectors.shape[1]), np.float32)
-        _bags(self.examples.inputs[start:stop], self.vectors, hidden)
+        bags(self.examples.inputs[start:stop], self.vectors, hidden)
         return hidden
