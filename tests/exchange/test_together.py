@@ -15,7 +15,7 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress, Table
-from yeoron_lab.together import add_up, decode_together, encode_together
+from yeoron_lab.aggregating.aggregator import add_up, decode_together, encode_together
 
 DIM = 2
 ROWS = st.dictionaries(st.integers(0, 9), st.integers(-9, 9), max_size=6)

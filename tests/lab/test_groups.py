@@ -377,7 +377,7 @@ def test_rows_that_no_message_holds_travel_in_several(connect, monkeypatch, shar
             ids = np.concatenate(
                 [there.words(*words[at : at + 1500]) for at in range(0, len(words), 1500)]
             )
-            with b.link.cycle.lock:  # all in one entry
+            with b.link.lock:  # all in one entry
                 for part in np.split(ids, 6):
                     there.push(moved(part, 1.0), counted(part))
             until(lambda: leader.state.meters.pushes == 6)

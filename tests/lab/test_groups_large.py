@@ -20,8 +20,8 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.words.usage import added_up
 from waiting import until
+from yeoron_lab.aggregating.aggregator import decode_together, encode_together
 from yeoron_lab.groups.entry import Pieces, in_pieces, merged
-from yeoron_lab.together import decode_together, encode_together
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -107,7 +107,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
             ids = nodes[0].words(*[f"말{i}" for i in range(600)])
             usage = ContextSums(0, "뉴스", 2, ids, np.ones((600, DIM), "f2"), np.ones(600, "f4"))
-            with b.link.cycle.lock:  # all in one entry
+            with b.link.lock:  # all in one entry
                 for node in nodes:
                     counts, place = counted(ids), f"{node.name}{'x' * 30_000}"
                     push = Push(

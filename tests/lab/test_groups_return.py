@@ -44,7 +44,7 @@ def test_a_cut_after_the_leaders_restart_waits_for_its_groups(tmp_path, connect)
         ids = node.words("봄", "여름")
         node.push(moved(ids, 1.0), counted(ids))
         until(lambda: leader.state.meters.pushes == 1)
-        with b.link.cycle.lock:  # the group does not get to tell anything
+        with b.link.lock:  # the group does not get to tell anything
             leader.stop()
             node.push(moved(ids, 2.0), counted(ids, 3))
             with running_server(on_port_of(leader, config), dim=DIM) as again:
@@ -55,11 +55,11 @@ def test_a_cut_after_the_leaders_restart_waits_for_its_groups(tmp_path, connect)
                 cutting.start()
                 cutting.join(1.0)
                 assert cutting.is_alive(), "it was cut without the group"
-                b.link.cycle.lock.release()
+                b.link.lock.release()
                 try:
                     cutting.join()
                 finally:
-                    b.link.cycle.lock.acquire()
+                    b.link.lock.acquire()
                 assert read(again, ids)[:, 0].tolist() == [3.0, 3.0]
     (ref,) = SnapshotStore(config.snapshots).list()
     by = SnapshotStore(config.snapshots).open(ref.id).by_source
@@ -77,7 +77,7 @@ def test_the_watermark_waits_after_the_leaders_restart_for_nodes_of_its_groups(
         node.push(moved(ids, 1.0), counted(ids), published=10.0)
         own.push(moved(ids, 1.0), counted(ids), published=10.0)
         until(lambda: leader.state.meters.pushes == 2)
-        with b.link.cycle.lock:  # the group does not get to tell anything
+        with b.link.lock:  # the group does not get to tell anything
             leader.stop()
             node.push(moved(ids, 2.0), counted(ids, 3), published=20.0)
             with running_server(on_port_of(leader, config), dim=DIM) as again:
@@ -87,7 +87,7 @@ def test_the_watermark_waits_after_the_leaders_restart_for_nodes_of_its_groups(
                 again.state.tick()
                 assert not again.state.due(), "n1 has not said how far it is"
                 assert not again.snapshotter.refs()
-                b.link.cycle.lock.release()
+                b.link.lock.release()
                 try:
                     node.push(
                         moved(ids, 1.0),
@@ -97,7 +97,7 @@ def test_the_watermark_waits_after_the_leaders_restart_for_nodes_of_its_groups(
                     )
                     until(lambda: bool(again.snapshotter.refs()))
                 finally:
-                    b.link.cycle.lock.acquire()
+                    b.link.lock.acquire()
     (ref,) = SnapshotStore(config.snapshots).list()
     by = SnapshotStore(config.snapshots).open(ref.id).by_source
     assert dict(zip(by.words, by.counts.tolist(), strict=True)) == {"봄": 5, "여름": 5}

@@ -233,7 +233,7 @@ def test_an_entry_that_is_sent_again_reaches_the_shards_before_the_primary(
         leader.recovery.request(wait=True)
         node.push(moved(ids, 1.0), counted(ids))
         until(lambda: leader.state.meters.pushes == 1)
-        with b.link.cycle.lock:
+        with b.link.lock:
             crash_primary(leader)
             again = running_server(config, dim=DIM)
             leader = again.__enter__()

@@ -193,7 +193,7 @@ class Server:
                 else LocalReplica(rows.tables, state.vocabulary, state.lock)
             )
             self.link = GroupLink(state, leader, replica)
-            self.link.cycle.begin()
+            self.link.join()
 
     def at(self, index: int) -> str:
         return f"grpc://{self.name}-{index}:1"

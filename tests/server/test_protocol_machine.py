@@ -62,10 +62,10 @@ class Protocol(RuleBasedStateMachine):
         time = Time()
         self.patches = [
             patch("embedding.server.state.time", time),
-            patch("yeoron_lab.lbfgs.calls.time", time),
+            patch("yeoron_lab.lbfgs.rounds.time", time),
             patch("embedding.server.state.PULL_WAIT_S", 0.0),
             patch("os.fsync"),  # no power is cut here
-            patch("yeoron_lab.lbfgs.calls.HOLD_S", 0.0),
+            patch("yeoron_lab.lbfgs.rounds.HOLD_S", 0.0),
         ]
         for each in self.patches:
             each.start()

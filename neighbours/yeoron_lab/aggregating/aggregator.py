@@ -6,7 +6,8 @@
 
 It keeps nothing: what a node gave it is also in that node's own log of pushes. When the server
 cannot be reached or refuses a sum, and when the aggregator dies, each node sends its own push to
-the server, which knows by node and sequence number what it has.
+the server, which books the sequence number of every node with the rows, in one step, and so knows
+what it has.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from embedding.exchange.channel import ask
 from embedding.exchange.codec import check, from_message, to_message
+from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.payload import RowDelta
+from embedding.exchange.payload import RowDelta, WordContexts, summed
 from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.relay import RELAYS, TOGETHER
@@ -30,6 +34,7 @@ from embedding.exchange.token import read_token
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import PlatformError, RefusedError, YeoronError
 from embedding.kernel.fields import Entries
+from embedding.kernel.records import IntArray, Table
 from embedding.kernel.processes import end_process, end_with_parent
 from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
@@ -45,7 +50,6 @@ from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.split import split_deltas
 from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.state import ShardState
-from yeoron_lab.together import add_up, decode_together, encode_together
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +65,61 @@ class RowSum:
 
     tickets: Annotated[tuple[tuple[str, int], ...], Entries(4096, least=1)]
     deltas: tuple[RowDelta, ...]
+
+
+def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
+    """The sum of the pushes' deltas, by table; float16 when all of them are, else float32."""
+    found = []
+    for table in Table:
+        deltas = [delta for push in pushes for delta in push.deltas if delta.table is table]
+        if deltas:
+            found.append(_sum(table, deltas))
+    return tuple(found)
+
+
+def _sum(table: Table, deltas: Sequence[RowDelta]) -> RowDelta:
+    if len(deltas) == 1:
+        return deltas[0]
+    ids: IntArray = np.unique(np.concatenate([delta.ids for delta in deltas]))
+    values = np.zeros((len(ids), deltas[0].values.shape[1]), dtype=np.float32)
+    for delta in deltas:
+        values[np.searchsorted(ids, delta.ids)] += widen(delta.values)
+    half = all(delta.values.dtype == np.float16 for delta in deltas)
+    return RowDelta(table, ids, narrow(values) if half else values)
+
+
+@dataclass(frozen=True)
+class PushesTogether:
+    """Pushes of different nodes.
+
+    deltas, rare  of all of them, added up
+    sessions      of each node's own stream: a process that was replaced adds nothing by this way
+    """
+
+    op: ClassVar = TOGETHER
+
+    pushes: Annotated[tuple[Push, ...], Entries(4096, least=1)]
+    sessions: tuple[int, ...]
+    deltas: tuple[RowDelta, ...] = ()
+    rare: WordContexts | None = None
+
+
+def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
+    """Pushes of different nodes as one message, their rows added up."""
+    rare = summed([push.rare for push in pushes if push.rare is not None])
+    plain = tuple(replace(push, deltas=(), rare=None) for push in pushes)
+    return to_message(PushesTogether(plain, tuple(sessions), add_up(pushes), rare))
+
+
+def decode_together(message: Message) -> tuple[list[Push], list[int]]:
+    """The pushes, the first of them with all rows, and their sessions; RefusedError otherwise."""
+    found = from_message(PushesTogether, message)
+    if len(found.sessions) != len(found.pushes):
+        raise RefusedError(f"{TOGETHER}: `sessions` must be a list of {len(found.pushes)} numbers.")
+    if len({push.node for push in found.pushes}) < len(found.pushes):
+        raise RefusedError(f"{TOGETHER}: a node is named twice.")
+    first = replace(found.pushes[0], deltas=found.deltas, rare=found.rare)
+    return [first, *found.pushes[1:]], list(found.sessions)
 
 
 class Upstreams:

@@ -1,41 +1,60 @@
-"""A group's exchange with its leader: a thread that tells and asks every so often."""
+"""A group's exchange with its leader: a thread that tells what moved here and was read, and adopts
+what others changed.
+
+To its nodes a server that follows is a parameter server like any other: what they push it applies
+at once, to a replica of the leading group's tables. A push of a node is durable once a checkpoint
+of the leader holds the entry it went with.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
-from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
-from embedding.kernel.records import SnapshotRef, Window
+import numpy as np
+
+from embedding.exchange.compression.halves import widen
+from embedding.exchange.protocol import VocabularyDelta
+from embedding.kernel.errors import ConfigError, ExchangeError, PlatformError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
 from embedding.server.figures.reports import total
 from embedding.server.parts import Moment
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
-from yeoron_lab.groups.client import LeaderClient
-from yeoron_lab.groups.cycle import Confirmations, ExchangeCycle
-from yeoron_lab.groups.leader import PAUSE_S, Leader
+from yeoron_lab.groups.client import LeaderClient, RemoteChanges, Seen
+from yeoron_lab.groups.leader import PAUSE_S, Leader, LeadersWords
 from yeoron_lab.groups.replica import ReplicaRows
+from yeoron_lab.groups.taking import Cut, Taken, compose, drained
 
 logger = logging.getLogger(__name__)
 
 GROUP_START_S = 120.0
 """How long a group waits at its start for a leader that is away."""
 _STOP_S = 30.0
+COUNTS_S = 10.0
+"""How old the counts of words may get while no word comes or goes."""
+ROWS = 16_384
+"""Rows that are fetched at a time, at most; they take half of a message, at most."""
 
 _NODE_FIGURES = ("rows_in", "rows_out", "bytes_in", "bytes_out")
 """What a server group tells of its nodes' rows and bytes, each as `node_…`."""
 
 
 class GroupLink:
-    """Keeps one replica and its leader up to date with each other.
+    """Keeps one replica and its leader up to date with each other, one exchange at a time.
+
+    An entry that was taken is sent until the leader has it, before another is taken: what was
+    taken of rows may not be at the leader yet, so that nothing is adopted over it.
 
     state      whose upstream is `leader`, and whose rows are `rows`
     failed     why the group cannot go on, None while it can
     on_failed  called then
-    cycle      one exchange
+    lock       of an exchange
+    exchanges  that came to their end
     """
 
     def __init__(
@@ -48,12 +67,26 @@ class GroupLink:
         self.state, self._leader, self._rows = state, leader, rows
         self.failed: str | None = None
         self._on_failed = on_failed
-        self._group = self.state.config.group
-        self._stop = self._leader.stopping
-        self._wake = threading.Event()
-        self.confirmations = Confirmations(self.state, self._leader, self._wake)
-        self.cycle = ExchangeCycle(state, leader, rows, self.confirmations)
+        self._group = state.config.group
+        self._stop, self._wake = leader.stopping, threading.Event()
         self._thread = threading.Thread(target=self._run, name="group-link", daemon=True)
+        self.lock = threading.Lock()
+        self.exchanges = self._rows_out = self._rows_in = 0
+        self._groups = 1  # whose rows the leader adds up
+        # What the leader hears of the group and of its nodes, and when that was so.
+        self._about: dict[str, Any] = {"nodes": {}, "figures": {}}
+        self._taken_at = time.monotonic()
+        self._sequence = 0  # of the last entry that was taken
+        self._asks: dict[str, Any] = {}
+        self._version, self._counted_at = 0, 0.0
+        self._half = self._group.rows == "float16"
+        self._most_rows = max(1, min(ROWS, state.config.max_message_bytes // (8 * state.dim)))
+        self._seen: Seen = ()
+        self._cut: Cut | None = None
+        self._under_way: Taken | None = None
+        # By entry up to which pushes the leader has with it, by node; no checkpoint holds these.
+        self._unconfirmed: list[tuple[int, dict[str, int]]] = []
+        self._wanted, self._asked = False, 0
         rows.when_lacking(self._wake.set)
 
     @property
@@ -65,11 +98,25 @@ class GroupLink:
         deadline = time.monotonic() + GROUP_START_S
         while True:
             try:
-                self.cycle.begin()
-                break
+                self.join()
+                return
             except UnavailableError as error:
                 if time.monotonic() > deadline or self._stop.wait(PAUSE_S):
                     raise PlatformError(f"group.leader: {error}") from error
+
+    def join(self) -> None:
+        """As `begin`, tried once.
+
+        ConfigError when it is of another model, UnavailableError while it is away.
+        """
+        welcome = self._leader.greet()
+        if welcome.dim != self.state.dim:
+            raise ConfigError(
+                f"group.leader: its rows have {welcome.dim} columns, this server's "
+                f"{self.state.dim}; start both with the same model."
+            )
+        self._sequence = welcome.sequence
+        self._adopt_changes()
 
     def start(self) -> None:
         self._thread.start()
@@ -97,11 +144,12 @@ class GroupLink:
         wait  it is there on return; else it happens soon
         """
         if not wait:
-            self.confirmations.want()
+            self._wanted = True
+            self._wake.set()
             return
         self._tell_all()
         self.client.checkpoint(wait=True)
-        self.confirmations.confirm(self.client.durable())
+        self._confirm(self.client.durable())
 
     def fence(self, node: str, incarnation: str) -> None:
         """Have the leader remember that an incarnation of a node is fenced: the group keeps
@@ -124,9 +172,21 @@ class GroupLink:
 
         False: what was sent had been taken before, by an exchange that came to no end.
         """
-        with self.cycle.lock:
-            fresh = self.cycle.takes
-            self.cycle.run(self._about() if fresh else None)
+        with self.lock:
+            fresh = self._under_way is None and self._cut is None
+            if self._under_way is None:
+                if self._rows.lacking:
+                    # What moved cannot be told before. Other rows stay as they are: what was
+                    # taken of them may not be at the leader yet.
+                    self._changes()
+                    self._rows.mend(self._live)
+                self._under_way = self._take()
+            if self._under_way is not None:
+                with self._asking():
+                    self.client.send(self._under_way.entry)
+                self._rows.merged()
+            self._adopt_changes()
+            self.exchanges += 1
             return fresh
 
     def _run(self) -> None:
@@ -138,7 +198,10 @@ class GroupLink:
                 break
             try:
                 self.exchange()
-                self.confirmations.tend(self.cycle.sequence)
+                if self._wanted:
+                    self._wanted, self._asked = False, self._sequence
+                    with self._asking():
+                        self.client.checkpoint(wait=False)
             except UnavailableError as error:
                 logger.debug("group %s: %s", self._group.name, error)
             except Exception as error:
@@ -149,30 +212,28 @@ class GroupLink:
 
     def asks(self, node: str) -> list[Any]:
         """What the leader asks a node to hand in."""
-        found: list[Any] = self.cycle.asks.get(node, [])
-        return found
+        asks: list[Any] = self._asks.get(node, [])
+        return asks
 
     def describe(self) -> dict[str, Any]:
         """The group's own part of the status."""
-        state = "failed" if self.failed else "away" if self._leader.away else "up"
-        figures = self.cycle.figures
         with self.state.lock:
             waiting, rows = self._leader.untold_pushes, self._rows.moved
         return {
             "group": self._group.name,
             "leader": self._group.leader,
-            "state": state,
+            "state": "failed" if self.failed else "away" if self._leader.away else "up",
             "reason": self.failed,
-            "lag_s": figures.age_s,
+            "lag_s": time.monotonic() - self._taken_at,
             "waiting_pushes": waiting,
             "waiting_rows": rows,
-            "exchanges": figures.exchanges,
+            "exchanges": self.exchanges,
             "unconfirmed": len(self.client.log),
-            "rows_out": figures.rows_out,
-            "rows_in": figures.rows_in,
+            "rows_out": self._rows_out,
+            "rows_in": self._rows_in,
             "bytes_out": self.client.bytes.sent,
             "bytes_in": self.client.bytes.received,
-            "groups": figures.groups,
+            "groups": self._groups,
         }
 
     def ailing(self) -> list[str]:
@@ -183,7 +244,7 @@ class GroupLink:
             return [f"the leader of group {self._group.name} is away; it goes on alone."]
         return []
 
-    def _about(self) -> dict[str, Any]:
+    def _figures(self) -> dict[str, Any]:
         """What the leader hears of the group and of its nodes."""
         own = self.describe()
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
@@ -198,3 +259,130 @@ class GroupLink:
             figures[f"told_{name}"] = own[name]
             figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)
         return {"nodes": nodes, "figures": figures, "departed": departed}
+
+    def _take(self) -> Taken | None:
+        """Everything since the last time, as the next entry; None when nothing was pushed."""
+        if self._cut is None:
+            # Not before: the leader may not hear of a time up to which it has not got all.
+            self._about, self._taken_at = self._figures(), time.monotonic()
+        with self.state.lock:
+            self.state.changes.check()
+            if self._cut is None and self._leader.untold:
+                # First the moves: what there is no memory for is tried again.
+                moves = self._rows.take_moves()
+                pushes, digests = self._leader.take()
+                self._cut = Cut(pushes, digests, tuple(drained(self.state.scores)), moves)
+            elif self._cut is None:
+                self._rows.all_merged()
+            cut = self._cut
+        if cut is None:
+            return None
+        taken = compose(cut, cut.moves(), self._group, self._sequence + 1, self._groups)
+        self._cut = None
+        self._sequence += 1
+        self.client.keep(taken.entry)
+        self._sent({part.node: part.sequence for part in taken.entry.pushes})
+        self._rows_out += sum(len(delta.ids) for delta in taken.entry.rows)
+        return taken
+
+    def _adopt_changes(self) -> None:
+        """Ask what changed, and have it here."""
+        changes = self._changes()
+        self._groups, self._asks = changes.groups, changes.asks
+        if not self._seen:
+            self._resume(changes)
+        self._follow_words(changes)
+        mended = self._rows.mend(self._live)  # these have all rows by now
+        for table, ids in changes.ids.items():
+            rest = ids[~np.isin(ids % self.state.config.shards, mended)]
+            for at in range(0, len(rest), self._most_rows):
+                some = rest[at : at + self._most_rows]
+                self._rows_in += self._rows.adopt(table, some, self._live(table, some))
+        taken, self._under_way = self._under_way, None
+        for table, (ids, rows) in ({} if taken is None else taken.rows).items():
+            # Of what the group sent last, rows that nobody else changed are at the leader now.
+            alone = ~np.isin(ids, changes.ids.get(table, np.empty(0, dtype=np.int64)))
+            self._rows.adopt(table, ids[alone], rows[alone])
+        self._seen = changes.seen
+        self._confirm(changes.durable)
+
+    def _follow_words(self, changes: RemoteChanges) -> None:
+        """Have the words of the leader; they are asked for when they changed, or got old."""
+        now = time.monotonic()
+        old = not changes.closed and now - self._counted_at > COUNTS_S
+        given = changes.next_id > self.state.vocabulary.next_id
+        if changes.version != self._version or given or old:
+            with self._asking():
+                delta = self.client.vocabulary(self._version)
+            self._adopt_words(delta, changes)
+            self._version, self._counted_at = delta.version, now
+
+    def _adopt_words(self, delta: VocabularyDelta, changes: RemoteChanges) -> None:
+        """Have words by the leader's ids, and their counts.
+
+        Ids from `changes.next_id` on may have been given since: of these `delta` may know nothing.
+        """
+        state, vocabulary, next_id = self.state, self.state.vocabulary, changes.next_id
+        with state.words.admitting, state.changed:
+            own = vocabulary.alive()
+            gone = np.setdiff1d(own[own < next_id], delta.alive, assume_unique=True)
+            if len(gone):
+                state.words.install([], gone)
+            ids = np.asarray(delta.ids, dtype=np.int64)
+            order = np.argsort(ids, kind="stable")
+            words = cast(LeadersWords, state.words)
+            words.install_given(ids[order], [delta.words[i] for i in order.tolist()])
+            vocabulary.next_id = max(vocabulary.next_id, next_id)
+            vocabulary.set_counts(delta.alive, delta.alive_counts)
+            if changes.closed and not vocabulary.closed:
+                vocabulary.shut()
+
+    def _resume(self, changes: RemoteChanges) -> None:
+        """Go on where the leader's tables are: up to which push of each node. A node keeps what
+        no checkpoint of the leader holds."""
+        ledger = self.state.ledger
+        with self.state.changed:
+            for node, incarnations in changes.fences.items():
+                ledger.fences.incarnations[node] = tuple(incarnations)
+            for at in changes.nodes:
+                ledger.restore(at.node, at.sequence, at.tokens, at.offset)
+                ledger.of(at.node).durable = at.durable
+        reached = {at.node: at.sequence for at in changes.nodes}
+        self._rows.begin(reached)
+        self._sent(reached)
+
+    def _changes(self) -> RemoteChanges:
+        about = {**self._about, "age_s": time.monotonic() - self._taken_at}
+        with self._asking():
+            return self.client.changes(self._seen, about)
+
+    def _live(self, table: Table, ids: IntArray) -> FloatArray:
+        with self._asking():
+            return widen(self.client.live(table, ids, half=self._half))
+
+    def _sent(self, ends: dict[str, int]) -> None:
+        """With the last entry the leader has pushes up to these, by node."""
+        self._unconfirmed.append((self._sequence, ends))
+        if self.client.log.load > 0.5:
+            self._wanted = True
+
+    def _confirm(self, durable: int) -> None:
+        """The leader has entries up to `durable` in a checkpoint."""
+        with self.state.lock:
+            while self._unconfirmed and self._unconfirmed[0][0] <= durable:
+                _, ends = self._unconfirmed.pop(0)
+                self.state.ledger.persisted(ends)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """What is asked of the leader in here says whether it is away."""
+        try:
+            yield
+        except UnavailableError as error:
+            if not self._leader.away:
+                logger.warning("group %s: %s Going on alone.", self._group.name, error)
+            self._leader.away = True
+            if self.client.log.confirmed < self._asked:
+                self._wanted = True  # it may have died before it wrote one
+            raise
+        self._leader.away = False

@@ -90,6 +90,6 @@ def test_a_leader_that_died_before_it_wrote_is_asked_again(tmp_path, connect, an
                 raise UnavailableError("it died.")
 
         client.checkpoint = lost
-        b.link.confirmations.want()
+        b.link.checkpoint(wait=False)
         until(lambda: asked == [False])
         until(lambda: leader.state.ledger.of("b").durable == 1)

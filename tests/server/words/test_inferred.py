@@ -22,7 +22,7 @@ from embedding.server.state import ServerState
 from embedding.server.words.inferred import IdRows, trust
 from embedding.snapshots.store import SnapshotStore
 from server.saving import NO_WORDS
-from yeoron_lab.together import decode_together, encode_together
+from yeoron_lab.aggregating.aggregator import decode_together, encode_together
 
 DIM, KNOWN, YOUNG = 4, 40, 10
 WINDOW = Window.holding(datetime(2020, 2, 1, tzinfo=UTC), WindowUnit.DAY)
