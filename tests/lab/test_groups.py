@@ -167,21 +167,21 @@ def test_a_node_of_a_group_has_the_figures_of_the_leaders_own_books(leader, conn
     with following(leader, "b", every_s=30.0) as b:
         node = connect(b, "n1")
         ids = node.words("봄")
-        about = b.link._about
+        about = b.link._figures
 
         def outdated() -> dict[str, object]:
             found = about()
             node.push(moved(ids, 1.0), counted(ids))
             return found
 
-        b.link._about = outdated
+        b.link._figures = outdated
         for exchanges in (1, 2):
             assert b.link.exchange()
             status = leader.status()
             assert status["pushes"] == exchanges
             shown = status["nodes"]["n1"]
             assert (shown["sequence"], shown["tokens"]) == (exchanges, status["tokens"])
-        b.link._about = about
+        b.link._figures = about
 
 
 def test_a_node_that_went_over_to_the_leader_is_shown_as_it_is_there(leader, connect) -> None:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits
+from yeoron_lab.columns.checks import check_column_policy, check_column_request, check_columns
 from yeoron_lab.columns.minibatches import Minibatches, decode_minibatches
 from yeoron_lab.shards.client.columns import SHARD_COLUMNS
 
 if TYPE_CHECKING:
     from embedding.exchange.payload import RowDelta
-    from embedding.exchange.rowpath import MakePath
-    from embedding.server.config import ServerConfig, SyncConfig
-    from embedding.server.rowstore.interface import RowShape
-    from embedding.training.request import TrainRequest
-    from embedding.worker.learning.training import MakeTraining
-    from yeoron_lab.columns.path import ColumnsOnShards
     from yeoron_lab.shards.heldrows import HeldRows
     from yeoron_lab.shards.state import ShardState
 
@@ -27,36 +22,19 @@ if TYPE_CHECKING:
 class LearntOnShards:
     """See ShardColumns."""
 
-    @staticmethod
-    def check_request(request: TrainRequest) -> None:
-        from yeoron_lab.columns.checks import check_column_request
-
-        check_column_request(request)
-
-    @staticmethod
-    def check_server(config: ServerConfig, shape: RowShape) -> None:
-        from yeoron_lab.columns.checks import check_columns
-
-        check_columns(config, shape)
+    check_request = staticmethod(check_column_request)
+    check_server = staticmethod(check_columns)
+    check_policy = staticmethod(check_column_policy)
+    decode = staticmethod(decode_minibatches)
 
     @staticmethod
-    def check_policy(sync: SyncConfig) -> None:
-        from yeoron_lab.columns.checks import check_column_policy
-
-        check_column_policy(sync)
-
-    @staticmethod
-    def decode(message: Message) -> Minibatches | None:
-        return decode_minibatches(message)
-
-    @staticmethod
-    def path() -> MakePath:
+    def path() -> Callable[..., Any]:
         from yeoron_lab.columns.path import ColumnsOnShards
 
         return ColumnsOnShards
 
     @staticmethod
-    def training(path: ColumnsOnShards) -> MakeTraining:
+    def training(path: Any) -> Callable[[Any], Any]:
         from yeoron_lab.columns.training import ColumnTraining
 
         return partial(ColumnTraining, columns=path)

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.registry import NoTraits
-from embedding.server.config import ServerConfig
 from embedding.server.figures.metrics import COUNTER, GAUGE, Scrape, by, plain
 from embedding.server.flight.shell import Call, Who
 from embedding.server.grouping import GROUPS
@@ -65,13 +64,11 @@ GROUP_FIGURES = (
 class ReplicatedServers:
     """See ServerGroups."""
 
-    @staticmethod
-    def following(config: ServerConfig) -> ServerConfig:
-        return following_config(config)
-
-    @staticmethod
-    def upstream(config: ServerConfig) -> Leader:
-        return Leader(config)
+    following = staticmethod(following_config)
+    upstream = Leader
+    followers = LedGroups
+    check_request = staticmethod(check_server_groups)
+    figures = GROUP_FIGURES
 
     @staticmethod
     def link(state: ServerState, upstream: Leader, failed: Callable[[], None]) -> GroupLink:
@@ -85,18 +82,10 @@ class ReplicatedServers:
         return GroupLink(state, upstream, replica, failed)
 
     @staticmethod
-    def followers(state: ServerState) -> LedGroups:
-        return LedGroups(state)
-
-    check_request = staticmethod(check_server_groups)
-
-    @staticmethod
     def trained(request: TrainRequest, leader: str) -> AbstractContextManager[list[str]]:
         from yeoron_lab.groups.trained import following  # a server needs nothing of trainings
 
         return following(request, leader)
-
-    figures = GROUP_FIGURES
 
     @staticmethod
     def stream(
