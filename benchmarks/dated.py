@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
+from yeoron_bench.corpora import lines_of
 
 MIN_COUNT = 5
 BLOCK = 10_000
@@ -87,24 +87,17 @@ def documents(path: Path, words: int) -> Iterator[Document]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, str]]:
-    opener = lzma.open if path.suffix == ".xz" else open
-    dated = ".jsonl" in path.suffixes
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                if not dated:
-                    yield "", line
-                    continue
-                one = json.loads(line)
-                parts = (one.get(name, "") for name in ("title", "content", "text"))
-                yield str(one["date"]), "\n".join(part for part in parts if part)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such corpus; text or dated JSONL is expected.") from error
-    except (ValueError, KeyError, AttributeError, TypeError, lzma.LZMAError) as error:
-        raise InputError(
-            f"{path}: {error!r}; UTF-8 text with a sentence a line, or .jsonl with date and text "
-            "(or title and content) on each line, is accepted."
-        ) from error
+    expected = "text with a sentence a line, or .jsonl with date and text (or title and content)"
+    for line in lines_of(path, expected):
+        if ".jsonl" not in path.suffixes:
+            yield "", line
+            continue
+        try:
+            one = json.loads(line)
+            parts = (one.get(name, "") for name in ("title", "content", "text"))
+            yield str(one["date"]), "\n".join(part for part in parts if part)
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise InputError(f"{path}: {error!r}; {expected} is accepted.") from error
 
 
 def read(path: Path, words: int, config: ModelConfig) -> Stream:

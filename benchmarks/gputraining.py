@@ -132,24 +132,7 @@ def bench_in_flight(path: Path, words: int, *, results: Path = RESULTS) -> dict[
         "config": {"dim": 32, "window": 5, "negative": 5, "sample": 1e-4, "bearable": BEARABLE},
         "in_flight": rows,
     }
-    lines = [
-        f"# Windows that step from the same rows, {report['when'][:10]}",
-        "",
-        (
-            f"{path.name}, {words:,} words, one pass, on the CPU: batches of windows on rows as "
-            f"they were, steps summed. The share is that of what the rule allows, {BEARABLE:g} · "
-            "words / rate². Loss of the last fifth, to that of one window at a time."
-        ),
-        "",
-        "| words with a row | rate | share | windows | loss | to one |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['words']:,} | {row['rate']} | {row['share']:g} | {row['flight']:,} | "
-        f"{row['loss']:.3f} | {row['to_one']:.3f} |"
-        for row in rows
-    ]
-    keep_and_print(report, "\n".join([*lines, ""]), results=results, part="in-flight")
+    keep_and_print(report, results=results, part="in-flight")
     return report
 
 

@@ -177,29 +177,6 @@ def speed(seen: Sequence[tuple[float, int]]) -> float:
     return (last[1] - begin[1]) / (last[0] - begin[0])
 
 
-def table(report: dict[str, Any]) -> str:
-    """The result's text."""
-    hard, setting = report["hardware"], report["setting"]
-    about = (
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start and "
-        f"{report['load_end']:.1f} at the end; three nodes, {setting['tokens']:,} words of "
-        f"{setting['dim']} numbers, in pairs of runs. Asked: at least 0.9."
-    )
-    lines = [
-        f"# Three hosts against one machine, {report['when'][:10]}",
-        "",
-        about,
-        "",
-        "| pair | one machine, words/s | three hosts, words/s | ratio |",
-        "|---|---|---|---|",
-    ]
-    for number, run in enumerate(report["runs"], start=1):
-        lines.append(f"| {number} | {run['one']:,.0f} | {run['three']:,.0f} | {run['ratio']:.2f} |")
-    ratios = [run["ratio"] for run in report["runs"]]
-    lines += ["", f"Median of the ratios: {statistics.median(ratios):.2f}.", ""]
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tokens", type=int, default=3_000_000)
@@ -228,8 +205,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     setting = {"tokens": given.tokens, "dim": given.dim, "pairs": given.pairs}
     packages = ("yeoron", "numpy", "numba", "pyarrow", "torch")
     report = {**facts("hosts", packages, load), "setting": setting, "runs": runs}
+    report["median_ratio"] = statistics.median(run["ratio"] for run in runs)
     report["load_end"] = os.getloadavg()[0]
-    keep_and_print(report, table(report), results=given.results)
+    keep_and_print(report, results=given.results)
     return 0
 
 

@@ -79,26 +79,6 @@ def run_side(side: str, lines: int, folder: Path) -> dict[str, Any]:
     }
 
 
-def table(report: dict[str, Any]) -> str:
-    hard = report["hardware"]
-    lines = [
-        f"# Import of a generated CSV, {report['when'][:10]}",
-        "",
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start.",
-        "From the file on the disk to the corpus on the disk, one process.",
-        "",
-        "| file | lines | MB | seconds | processor seconds | lines/s | peak MB |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {run['side']}, {SIDES[run['side']]} | {run['lines']:,} | {run['megabytes']:,.0f} "
-        f"| {run['seconds']:.1f} | {run['cpu_seconds']:.1f} | {run['lines_per_second']:,.0f} "
-        f"| {run['peak_mb']:,.0f} |"
-        for run in report["runs"]
-    ]
-    return "\n".join([*lines, ""])
-
-
 def bench_import(lines: int, results: Path) -> dict[str, Any]:
     """Measure; write a dated JSON file and a table beside it, and print the table."""
     report: dict[str, Any] = {**facts("import", PACKAGES), "runs": []}
@@ -106,7 +86,7 @@ def bench_import(lines: int, results: Path) -> dict[str, Any]:
         for side in SIDES:
             for count in (lines // 4, lines):
                 report["runs"].append(run_side(side, count, Path(folder)))
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
 
 

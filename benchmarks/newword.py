@@ -173,7 +173,7 @@ def bench_newword(
         "band_per_million": BAND,
         "runs": runs,
     }
-    keep_and_print(report, table(report), results=results, part=corpus.name.split(".")[0])
+    keep_and_print(report, results=results, part=corpus.name.split(".")[0])
     return report
 
 
@@ -183,29 +183,6 @@ def _base(task: Task, model: ModelConfig, server: ServerConfig) -> Content:
     for sentences in ticks(task.before, NodeConfig().block_tokens):
         local.learn(sentences)
     return local.content()
-
-
-def table(report: dict[str, Any]) -> str:
-    hard, corpus = report["hardware"], report["corpus"]
-    head = (
-        f"{hard['cpu']}, {hard['cores']} cores. {corpus['file']}: one pass over "
-        f"{corpus['tokens_before']:,} tokens, then {len(report['chosen'])} words of "
-        f"{BAND[0]} to {BAND[1]} mentions per million renamed. Skip-gram, dimension "
-        f"{report['config']['dim']}. Share of originals among the {NEAR} nearest of the new word "
-        "(median place)."
-    )
-    lines = [
-        f"# New words, {report['when'][:10]}",
-        "",
-        head,
-        "",
-        "| setting | " + " | ".join(f"{n} mentions" for n in MARKS) + " |",
-        "|---|" + "---|" * len(MARKS),
-    ]
-    for name, run in report["runs"].items():
-        cells = [f"{run['share'][n]:.2f} ({run['median_place'][n]:,})" for n in MARKS]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -161,60 +161,7 @@ def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def write(report: dict[str, Any], results: Path) -> None:
     kind = "turns" if report["config"]["turns"] else "slow"
-    keep_and_print(report, table(report), results=results, part=kind)
-
-
-def table(report: dict[str, Any]) -> str:
-    hard, corpus, config = report["hardware"], report["corpus"], report["config"]
-    numbers = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    if config["turns"]:
-        slow = f"a block of any node takes {config['slower']:g} times as long with a chance of "
-        slow += f"{config['turns']:g}"
-    else:
-        slow = f"the last node takes {config['slower']:g} times as long"
-    lines = [
-        f"# Policies with unlike nodes, {report['when'][:10]}",
-        "",
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f}; {numbers}.",
-        (
-            f"{corpus['file']}, {corpus['tokens']:,} tokens learnt, "
-            f"{corpus['vocabulary']:,} words; "
-            f"{config['nodes']} nodes, blocks of {config['block']:,} tokens that take "
-            f"{config['block_s']:g} s each; {slow}. Model: {config['model']['model']}, dim "
-            f"{config['model']['dim']}. Loss of held-out text, nats a pair."
-        ),
-        "",
-        (
-            "| variant | tokens/s | speed / bsp | seconds | loss | loss / one node | dropped "
-            "| pushes | diverges |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for variant, figures in report["summary"].items():
-        run, speed = report["runs"][variant], figures["speed_to_bsp"]
-        lines.append(
-            f"| {variant} | {run['tokens_per_second']:,.0f} "
-            f"| {'' if speed is None else f'{speed:.2f}'} | {run['seconds']:.1f} "
-            f"| {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} | {figures['dropped']:.1%} "
-            f"| {run['pushes']} | {'yes' if figures['diverges'] else 'no'} |"
-        )
-    for variant, run in report["runs"].items():
-        rounds = run["rounds"]
-        if rounds["rounds"]:
-            lines += ["", _rounds(variant, rounds)]
-    switches = [(w, s) for w, run in report["runs"].items() for s in run["switches"]]
-    lines += ["", *(f"{w} after {s['s']:.1f} s: {s['to']}; {s['why']}." for w, s in switches), ""]
-    return "\n".join(lines)
-
-
-def _rounds(variant: str, rounds: dict[str, Any]) -> str:
-    by_node = ", ".join(f"{node} {n}" for node, n in sorted(rounds["by_node"].items()))
-    return (
-        f"{variant}: {rounds['rounds']} rounds of L-BFGS, {rounds['evaluations']} evaluations, "
-        f"{rounds['tokens']:,} tokens gone through in them. Of {rounds['portions']} portions "
-        f"{rounds['copies']} were given out twice, and {rounds['copies_won']} times the copy was "
-        f"first. Portions by node: {by_node}."
-    )
+    keep_and_print(report, results=results, part=kind)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -324,53 +324,8 @@ def bench_shards(
         "spread": spreads(sizes),
         "sizes": sizes,
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
-
-
-def share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def shares(found: dict[str, float | None]) -> str:
-    return ", ".join(f"{share(value)} with {count} shards" for count, value in found.items())
-
-
-def table(report: dict[str, Any]) -> str:
-    hard, far = report["hardware"], report["spread"]
-    before, after = hard["load_1min_before_and_after"]
-    lines = [
-        f"# What a row costs on shards, {report['when'][:10]}",
-        "",
-        (
-            f"{hard['cpu']}, {hard['cores']} cores, load {before:.1f} before and {after:.1f} "
-            f"after; messages of {report['rows_a_message']:,} rows a table and shard, pushed and "
-            f"pulled as float16; {report['repeats']} rounds in turn."
-        ),
-        "",
-        (
-            f"Spread as rows grow: time a row {shares(far['time'])}; memory of a further row "
-            f"{shares(far['memory'])}. Of all sizes: {share(far['time_all'])} and "
-            f"{share(far['memory_all'])}."
-        ),
-        "",
-        (
-            "| rows | dim | shards | processor µs a row | to the first | memory µs "
-            "| with 4 KB pages | on the clock µs | made µs | fixed MB | bytes a row "
-            "| of a further row | beside the rows | allocated |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {size['rows']:,} | {size['dim']} | {size['shards']} | {size['processor_us']:.3f} "
-        f"| {size['to_first']:.2f} | {size['memory_us']:.3f} | {size['memory_4k_us']:.3f} "
-        f"| {size['clock_us']:.3f} | {size['made_us']:.2f} | {size['fixed_mb']:.0f} "
-        f"| {size['bytes']:,.0f} "
-        f"| {'-' if size['bytes_more'] is None else format(size['bytes_more'], ',.0f')} "
-        f"| {size['bytes_over_tables']:,.0f} | {size['bytes_allocated']:,.0f} |"
-        for size in report["sizes"]
-    ]
-    return "\n".join([*lines, ""])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -293,7 +293,7 @@ def bench_simulated(
         "summary": summary(runs),
         "runs": runs,
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
 
 
@@ -319,27 +319,6 @@ def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float 
             "speed_to_bsp": None if slow is None or variant == ONE else speed / slow,
         }
     return found
-
-
-def table(report: dict[str, Any]) -> str:
-    corpus, config = report["corpus"], report["config"]
-    lines = [
-        f"# Policies in simulated time, {report['when'][:10]}",
-        "",
-        (
-            f"{corpus['file']}, {corpus['tokens']:,} tokens learnt, {corpus['vocabulary']:,} "
-            f"words; {config['nodes']} nodes, blocks of {config['block']:,} tokens that take "
-            f"{config['block_s']:g} s, the last node {config['slower']:g} times as long; seeds "
-            f"{', '.join(map(str, config['seeds']))}; {config['schedule']} learning rate."
-        ),
-        "",
-        "| variant | held-out loss | to one node | worst seed | worst early | speed / bsp |",
-        "|---|---|---|---|---|---|",
-    ]
-    for variant, each in report["summary"].items():
-        cells = ["" if figure is None else f"{figure:.4f}" for figure in each.values()]
-        lines.append(f"| {variant} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

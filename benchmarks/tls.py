@@ -76,35 +76,6 @@ def figures(times: dict[str, list[float]], rows: int) -> dict[str, float]:
     return found
 
 
-def table(report: dict[str, Any]) -> str:
-    """The result's text."""
-    hard, setting = report["hardware"], report["setting"]
-    about = (
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start; "
-        f"{setting['rows']:,} rows of {setting['dim']}, {setting['rounds']} rounds; "
-        f"mutual TLS, {setting['way']}. "
-        "Kept: rows a second by TLS over those without, median of the quotients within a round, "
-        "and their quartiles. Asked: at least 0.85."
-    )
-    lines = [
-        f"# Cost of TLS on loopback, {report['when'][:10]}",
-        "",
-        about,
-        "",
-        "| rows as | call | plain, rows/s | TLS, rows/s | kept | quartiles |",
-        "|---|---|---|---|---|---|",
-    ]
-    for run in report["runs"]:
-        for call in (*CALLS, "both"):
-            plain, tls = (run[f"{call}_{how}_rows_per_second"] for how in ("plain", "tls"))
-            low, high = run[f"{call}_kept_low"], run[f"{call}_kept_high"]
-            lines.append(
-                f"| {run['side']} | {call} | {plain:,.0f} | {tls:,.0f} | {run[f'{call}_kept']:.2f} "
-                f"| {low:.2f} – {high:.2f} |"
-            )
-    return "\n".join([*lines, ""])
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=8_192)
@@ -122,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     setting = {"rows": given.rows, "dim": given.dim, "rounds": given.rounds}
     setting["way"] = "by the port, encrypted" if given.by_port else "by the Unix socket"
     report = {**facts("tls", packages, load), "setting": setting, "runs": runs}
-    keep_and_print(report, table(report), results=given.results)
+    keep_and_print(report, results=given.results)
     return 0
 
 

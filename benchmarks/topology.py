@@ -40,7 +40,6 @@ KINDS = {
     "servers": ("--server-groups=2", "--exchange-every=1", "--sync=ssp"),
     "servers-slow": ("--server-groups=2", "--exchange-every=4", "--sync=ssp"),
 }
-TRANSPORTS = ("server", "groups", "allreduce", "host")
 REFERENCE = "ps-1"
 Run = dict[str, Any]
 
@@ -116,47 +115,6 @@ def summary(runs: dict[str, list[Run]]) -> dict[str, Run]:
     return found
 
 
-HEAD = (
-    "| side | words/s | tokens / CPU s | server | groups | all-reduce | host | dense rows | loss "
-    "| loss / ps-1 | quality |"
-)
-
-
-def table(report: dict[str, Any]) -> str:
-    hard, corpus = report["hardware"], report["corpus"]
-    config = ", ".join(f"{name} {value}" for name, value in report["config"].items())
-    numbers = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    lines = [
-        f"# Topologies, {report['when'][:10]}",
-        "",
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start;",
-        f"{numbers}.",
-        f"{corpus['file']}, {corpus['words'] or 'all'} words; {config};",
-        f"{report['repeats']} repeats, interleaved; medians. Bytes a token by way: between nodes",
-        "and servers in both directions, between server groups, among nodes by all-reduce, from",
-        "nodes to the aggregator of their host. `loss` is the mean over the whole training, nats",
-        "a pair.",
-        "",
-        HEAD,
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for side, found in report["summary"].items():
-        sent = found["bytes_per_token"]
-        columns = [f"{sent[name]:,.1f}" if name in sent else "" for name in TRANSPORTS]
-        dense = sum(found["dense_rows"].values())
-        cells = [
-            f"{found['words_per_second']:,.0f}",
-            f"{found['tokens_per_cpu_second']:,.0f}",
-            *columns,
-            f"{dense:,}" if dense else "",
-            f"{found['loss']:.4f}",
-            f"{found['loss_to_one_node']:.4f}",
-            "" if found["quality"] is None else f"{found['quality']:.4f}",
-        ]
-        lines.append(f"| {side} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
-
-
 def bench_topology(
     corpus: Path,
     *,
@@ -186,7 +144,7 @@ def bench_topology(
                 last = runs[side][-1]
                 print(f"{side:<12} {last['words_per_second']:>10,.0f} words/s", flush=True)
     report |= {"summary": summary(runs), "runs": runs}
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
 
 

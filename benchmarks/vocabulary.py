@@ -183,31 +183,8 @@ def bench_vocabulary(
         "look_up_ms": look_ups(words),
         "stream": stream(words // 10, words // 5),
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
-
-
-def table(report: dict[str, Any]) -> str:
-    hard = report["hardware"]
-    machine = f"{hard['cpu']}, {hard['cores']} cores"
-    lines = [
-        f"# What a word costs, {report['when'][:10]}",
-        "",
-        f"{machine}; {report['words']:,} words, dimension {report['dim']}.",
-        "",
-        "| what | bytes a word |",
-        "|---|---|",
-        *(f"| {name} | {n:,} |" for name, n in report["bytes"].items()),
-        "",
-        f"| {LOOKED_UP:,} ids → slots | processor ms |",
-        "|---|---|",
-        *(f"| {name} | {ms:.2f} |" for name, ms in report["look_up_ms"].items()),
-        "",
-        "| distinct words read | ids given | words | candidates | evictions | bytes |",
-        "|---|---|---|---|---|---|",
-        *("| " + " | ".join(f"{n:,}" for n in row.values()) + " |" for row in report["stream"]),
-    ]
-    return "\n".join([*lines, ""])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,10 +11,8 @@ Schlechtweg et al. 2020, "SemEval-2020 Task 1: Unsupervised Lexical Semantic Cha
 
 from __future__ import annotations
 
-import gzip
 import math
 import unicodedata
-import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ import numpy.typing as npt
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from yeoron_bench.corpora import lines_of
 
 _FEWEST = 3
 """Targets below which a rank correlation says nothing."""
@@ -182,21 +181,10 @@ def _number(cell: str, values: set[str] | None) -> float | None:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not empty."""
-    opener = gzip.open if path.name.endswith(".gz") else open
-    try:
-        with opener(path, "rt", encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                text = (
-                    line.strip() if line.isascii() else unicodedata.normalize("NFC", line.strip())
-                )
-                if text:
-                    yield number, text
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: it is not UTF-8 text.") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: it cannot be read: {error}.") from error
+    for number, line in enumerate(lines_of(path, "text"), start=1):
+        text = line.strip() if line.isascii() else unicodedata.normalize("NFC", line.strip())
+        if text:
+            yield number, text
 
 
 def _some(words: Sequence[str]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +45,17 @@ def sentences(path: Path, words: int) -> Iterator[list[str]]:
 
 
 def lines_of(path: Path, expected: str) -> Iterator[str]:
-    """Lines of a text, plain or .xz; InputError that says what is `expected` where it is none."""
-    opener = lzma.open if path.suffix == ".xz" else open
+    """Lines of a text, plain, .xz or .gz; InputError, with what is `expected`, where it is none."""
+    openers: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
     try:
-        with opener(path, "rt", encoding="utf-8") as lines:
+        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8-sig") as lines:
             yield from lines
     except FileNotFoundError as error:
-        raise InputError(f"{path}: no such corpus; {expected} is expected.") from error
-    except (UnicodeDecodeError, lzma.LZMAError) as error:
+        raise InputError(f"{path}: there is no such file; {expected} is expected.") from error
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text, {expected}: {error}.") from error
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise InputError(f"{path}: it cannot be read: {error}.") from error
 
 
 def encode(lines: Sequence[Sequence[str]], least: int = MIN_COUNT) -> Corpus:

@@ -88,24 +88,6 @@ def measure(given: DriftSetting) -> dict[str, Any]:
     return {"runs": runs, "overlap": agreed, "documents": len(docs)}
 
 
-def table(record: dict[str, Any]) -> str:
-    """What each estimator found by planting, and how far two trainings agree."""
-    lines = [f"# Planted changes of meaning, {record['when'][:10]}", ""]
-    lines += [f"{record['corpus']}, {record['documents']:,} documents; {record['settings']}.", ""]
-    names = ("average_precision", "flagged", "false_discovery", "precision", "recall", "mentions")
-    lines += [f"| planting | estimator | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
-    for run in record["runs"]:
-        cells = ["" if run[name] is None else f"{run[name]:.4g}" for name in names]
-        lines.append(f"| {run['seed']} | {run['name']} | {' | '.join(cells)} |")
-    if record["overlap"]:
-        lines += ["", "| planting | estimator | ranked in common | called in common |"]
-        lines.append("|---|---|---|---|")
-    for row in record["overlap"]:
-        called = "" if row["called"] is None else f"{row['called']:.2f}"
-        lines.append(f"| {row['seed']} | {row['name']} | {row['ranked']:.2f} | {called} |")
-    return "\n".join([*lines, ""])
-
-
 def say_overlap(row: dict[str, Any]) -> None:
     called = "none called" if row["called"] is None else f"of the called {row['called']:.2f}"
     print(
@@ -141,4 +123,4 @@ def bench_drift(given: DriftSetting, *, results: Path = RESULTS) -> None:
         "settings": given.record(OUTSIDE),
         **found,
     }
-    print(f"Written to {keep(record, table(record), results=results)}.")
+    print(f"Written to {keep(record, results=results)}.")

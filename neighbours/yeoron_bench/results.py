@@ -67,11 +67,11 @@ def keep(
 
 
 def keep_and_print(
-    report: dict[str, Any], table: str, *, results: Path = RESULTS, part: str = ""
+    report: dict[str, Any], table: str | None = None, *, results: Path = RESULTS, part: str = ""
 ) -> None:
-    """`keep` a report with its table, and print the table."""
-    keep(report, table, results=results, part=part)
-    print(table)
+    """`keep` a report, and print its table."""
+    path = keep(report, table, results=results, part=part)
+    print(table or path.read_text(encoding="utf-8"))
 
 
 def machine(report: Mapping[str, Any], when: str) -> str:
@@ -103,7 +103,9 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
     rows, parts = [], []
     for name, under in value.items():
         heading = f"{above} / {name}" if above else str(name)
-        if isinstance(under, Mapping):
+        if isinstance(under, Mapping) and _alike([*under.values()]):
+            parts.append(f"**{heading}**\n\n{_list([{'': key, **under[key]} for key in under])}")
+        elif isinstance(under, Mapping):
             parts += [as_tables(under, heading)] if under else []
         elif isinstance(under, (list, tuple)) and any(isinstance(one, Mapping) for one in under):
             parts.append(f"**{heading}**\n\n{_list(under)}")
@@ -113,6 +115,13 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
         own = markdown(("figure", "value"), rows)
         parts.insert(0, f"**{above}**\n\n{own}" if above else own)
     return "\n".join(parts)
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    """Whether these are records with the same figures, more than one."""
+    return len(values) > 1 and all(
+        isinstance(value, Mapping) and value.keys() == values[0].keys() for value in values
+    )
 
 
 def _list(values: Sequence[Any]) -> str:

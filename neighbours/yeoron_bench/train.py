@@ -36,6 +36,7 @@ from typing import Any
 from embedding.kernel.errors import InputError, YeoronError
 from yeoron_bench.corpora import sentences
 from yeoron_bench.markdown import table as markdown
+from yeoron_bench.options import TrainBenchOptions
 from yeoron_bench.results import facts, hardware, keep_and_print, machine, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
@@ -54,18 +55,14 @@ _MODELS = ("sgns", "cbow", "fasttext")
 _Run = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(TrainBenchOptions):
     """What all sides have in common."""
 
-    model: str = "sgns"
-    dim: int = 100
     context: int = 5
     negative: int = 5
-    sample: float = 0.0
     min_count: int = 5
     learning_rate: float = 0.025
-    epochs: int = 1
 
     def options(self) -> list[str]:
         return [f"--{name.replace('_', '-')}={value}" for name, value in asdict(self).items()]

@@ -89,7 +89,7 @@ def test_harm_is_said_plainly() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("none.txt", None, "no such corpus"),
+        ("none.txt", None, "there is no such file"),
         ("short.txt", "a b c\n" * 100, "at least 20 are needed"),
         ("bad.jsonl", "no json\n", "is accepted"),
         ("undated.jsonl", '{"text": "a b"}\n', "is accepted"),
