@@ -95,7 +95,7 @@ def read_change_set(folder: Path) -> ChangeSet:
     sides = [_side(folder / f"corpus{which}" / "lemma", rows) for which in (1, 2)]
     for which, side in enumerate(sides, start=1):
         counts = side.counts(len(rows))
-        missing = [one for one in targets if one not in rows or not counts[rows[one]]]
+        missing = [target for target in targets if target not in rows or not counts[rows[target]]]
         if missing:
             raise InputError(
                 f"{folder / 'targets.txt'}: {_some(missing)} does not occur in corpus{which}; "
@@ -106,7 +106,7 @@ def read_change_set(folder: Path) -> ChangeSet:
         words=tuple(rows),
         before=sides[0],
         after=sides[1],
-        targets=np.array([rows[one] for one in targets], dtype=np.int64),
+        targets=np.array([rows[target] for target in targets], dtype=np.int64),
         graded=np.array(graded, dtype=np.float32),
         binary=np.array(binary) > 0,
     )
@@ -130,27 +130,27 @@ def _side(folder: Path, rows: dict[str, int]) -> Sentences:
 
 
 def _targets(path: Path) -> list[str]:
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, line in _lines(path):
         if len(line.split()) != 1:
             raise InputError(f"{path}, line {number}: one target a line is expected.")
-        if line in found:
+        if line in numbers:
             raise InputError(
-                f"{path}, line {number}: {line} stands in line {found[line]} too; each target is "
+                f"{path}, line {number}: {line} stands in line {numbers[line]} too; each target is "
                 "listed once."
             )
-        found[line] = number
-    if len(found) < _FEWEST:
+        numbers[line] = number
+    if len(numbers) < _FEWEST:
         raise InputError(
-            f"{path}: {len(found)} targets; a rank correlation needs at least {_FEWEST}."
+            f"{path}: {len(numbers)} targets; a rank correlation needs at least {_FEWEST}."
         )
-    return list(found)
+    return list(numbers)
 
 
 def _truth(
     path: Path, targets: Sequence[str], accepted: str, values: set[str] | None = None
 ) -> list[float]:
-    found: dict[str, float] = {}
+    values_by_word: dict[str, float] = {}
     known = set(targets)
     for number, line in _lines(path):
         cells = line.split("\t")
@@ -160,13 +160,13 @@ def _truth(
         word = cells[0].strip()
         if word not in known:
             raise InputError(f"{path}, line {number}: {word[:80]} is no target of targets.txt.")
-        if word in found:
+        if word in values_by_word:
             raise InputError(f"{path}, line {number}: {word} has a value already.")
-        found[word] = value
-    missing = [one for one in targets if one not in found]
+        values_by_word[word] = value
+    missing = [target for target in targets if target not in values_by_word]
     if missing:
         raise InputError(f"{path}: {_some(missing)} has no value; each target needs one.")
-    return [found[one] for one in targets]
+    return [values_by_word[target] for target in targets]
 
 
 def _number(cell: str, values: set[str] | None) -> float | None:

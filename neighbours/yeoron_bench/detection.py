@@ -71,29 +71,29 @@ class Overlap:
     """How far two judgements of one window name the same words.
 
     ranked        share of the first n words that both rankings have among them
-    both          words that both call moved; one, other: that each calls; 0 without decisions
+    both          words that both call moved; first, second: that each calls; 0 without decisions
     """
 
     ranked: float
     both: int
-    one: int
-    other: int
+    first: int
+    second: int
 
 
-def overlap(one: Judgement, other: Judgement, n: int) -> Overlap:
+def overlap(left: Judgement, right: Judgement, n: int) -> Overlap:
     """Compare two judgements of the same window, as of two trainings with other seeds.
 
     Of fewer than n words all are the first; ties in the order of the words.
     """
     first, second = (
         {each.words[at] for at in np.argsort(-each.score, kind="stable")[:n].tolist()}
-        for each in (one, other)
+        for each in (left, right)
     )
     calls = [
         set()
         if each.flagged is None
         else {each.words[at] for at in np.flatnonzero(each.flagged).tolist()}
-        for each in (one, other)
+        for each in (left, right)
     ]
     ranked = len(first & second) / max(len(first), len(second), 1)
     return Overlap(ranked, len(calls[0] & calls[1]), len(calls[0]), len(calls[1]))
@@ -101,10 +101,10 @@ def overlap(one: Judgement, other: Judgement, n: int) -> Overlap:
 
 def detect(judgements: Sequence[Judgement], corpus: PlantedCorpus) -> Detection:
     """Compare what an estimator says with what was planted."""
-    genuine = [one for one in corpus.planted if one.kind.genuine]
+    genuine = [change for change in corpus.planted if change.kind.genuine]
     flagged, right, wrong = _decisions(judgements, corpus, genuine)
-    found = _delays(judgements, corpus, genuine)
-    decided = any(one.flagged is not None for one in judgements)
+    delays = _delays(judgements, corpus, genuine)
+    decided = any(change.flagged is not None for change in judgements)
     return Detection(
         average_precision=_mean_ap(judgements, corpus, genuine),
         by_strength={
@@ -117,11 +117,11 @@ def detect(judgements: Sequence[Judgement], corpus: PlantedCorpus) -> Detection:
         },
         by_decoy=_decoys(judgements, corpus, genuine),
         precision=right / flagged if decided and flagged else None,
-        recall=len(found) / len(genuine) if decided and genuine else None,
+        recall=len(delays) / len(genuine) if decided and genuine else None,
         false_discovery=wrong / max(flagged, 1) if decided else None,
         flagged=flagged,
-        mentions=float(np.median([n for n, _ in found.values()])) if found else None,
-        documents=float(np.median([n for _, n in found.values()])) if found else None,
+        mentions=float(np.median([n for n, _ in delays.values()])) if delays else None,
+        documents=float(np.median([n for _, n in delays.values()])) if delays else None,
     )
 
 
@@ -134,7 +134,7 @@ def _mean_ap(
     """Over windows; genuine changes that are not wanted are left out of the ranking."""
     values = []
     for judged in judgements:
-        positive = {one.word for one in wanted if one.window == judged.window}
+        positive = {change.word for change in wanted if change.window == judged.window}
         if not positive:
             continue
         keep = _ranked(judged, corpus, positive, band)
@@ -153,8 +153,8 @@ def _ranked(
 
     Words that changed earlier are left out: what they still do is neither right nor wrong.
     """
-    bands = {one.word: one.band for one in corpus.planted}
-    out = {one.word for one in corpus.planted if one.kind.genuine} | corpus.touched
+    bands = {change.word: change.band for change in corpus.planted}
+    out = {change.word for change in corpus.planted if change.kind.genuine} | corpus.touched
     keep = [
         at
         for at, word in enumerate(judged.words)
@@ -167,7 +167,7 @@ def _decisions(
     judgements: Iterable[Judgement], corpus: PlantedCorpus, genuine: Sequence[PlantedChange]
 ) -> tuple[int, int, int]:
     """Words called moved; of them those at their date, and those that had not changed yet."""
-    since = {one.word: one.window for one in genuine}
+    since = {change.word: change.window for change in genuine}
     flagged = right = wrong = 0
     for judged in judgements:
         if judged.flagged is None:
@@ -186,19 +186,23 @@ def _delays(
     judgements: Sequence[Judgement], corpus: PlantedCorpus, genuine: Sequence[PlantedChange]
 ) -> dict[str, tuple[int, int]]:
     """Mentions of each found word, and documents, from its date to the cut that first called it."""
-    found: dict[str, tuple[int, int]] = {}
-    for one in genuine:
+    delays: dict[str, tuple[int, int]] = {}
+    for change in genuine:
         mentions = 0
         for judged in sorted(judgements, key=lambda each: each.window):
-            if judged.window < one.window or judged.flagged is None or one.word not in judged.words:
+            if (
+                judged.window < change.window
+                or judged.flagged is None
+                or change.word not in judged.words
+            ):
                 continue
-            at = list(judged.words).index(one.word)
+            at = list(judged.words).index(change.word)
             mentions += int(judged.mentions[at])
             if judged.flagged[at]:
-                read = sum(map(len, corpus.windows[one.window : judged.window + 1]))
-                found[one.word] = mentions, read
+                read = sum(map(len, corpus.windows[change.window : judged.window + 1]))
+                delays[change.word] = mentions, read
                 break
-    return found
+    return delays
 
 
 def _decoys(
@@ -207,11 +211,11 @@ def _decoys(
     """Share of each kind of decoy that is ranked among the first words, as many as genuine ones."""
     hits: dict[str, list[bool]] = {}
     for judged in judgements:
-        n = sum(one.window == judged.window for one in genuine)
+        n = sum(change.window == judged.window for change in genuine)
         keep = _ranked(judged, corpus, {g.word for g in genuine if g.window == judged.window}, None)
         order = keep[np.argsort(-judged.score[keep], kind="stable")][:n]
         first = {judged.words[i] for i in order.tolist()}
-        for one in corpus.planted:
-            if not one.kind.genuine and one.window == judged.window:
-                hits.setdefault(one.kind.value, []).append(one.word in first)
+        for change in corpus.planted:
+            if not change.kind.genuine and change.window == judged.window:
+                hits.setdefault(change.kind.value, []).append(change.word in first)
     return {kind: float(np.mean(values)) for kind, values in sorted(hits.items())}

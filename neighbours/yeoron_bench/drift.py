@@ -41,8 +41,8 @@ def documents(path: Path, tokenizer: str, most: int | None) -> list[PlantedDocum
     pipeline = TextPipeline(TextConfig(tokenizer=tokenizer, mask=False))
     lines = sorted(dated_lines(CorpusShare(path=str(path))), key=lambda line: line.when)
     step = max(1, len(lines) // most) if most else 1
-    found = [pipeline.words(line.text) for line in lines[::step]]
-    return [[list(s) for s in document] for document in found if document]
+    cut = [pipeline.words(line.text) for line in lines[::step]]
+    return [[list(s) for s in document] for document in cut if document]
 
 
 def measure(given: DriftSetting) -> dict[str, Any]:
@@ -67,18 +67,20 @@ def measure(given: DriftSetting) -> dict[str, Any]:
             which = which[::2]
 
         def note(name: str, judged: list[Judgement], seconds: float, seed: int = seed) -> None:
-            found = detect(judged, corpus)  # noqa: B023 - called in this round
-            calls = [None if one.flagged is None else int(one.flagged.sum()) for one in judged]
-            figures = {"called_by_window": calls, **asdict(found)}
+            detection = detect(judged, corpus)  # noqa: B023 - called in this round
+            calls = [
+                None if window.flagged is None else int(window.flagged.sum()) for window in judged
+            ]
+            figures = {"called_by_window": calls, **asdict(detection)}
             runs.append({"seed": seed, "name": name, "cpu_s": round(seconds, 1), **figures})
-            say(name, found)
+            say(name, detection)
 
-        one = ours(corpus, which, given, 1 + seed)
-        for side in one:
+        trained = ours(corpus, which, given, 1 + seed)
+        for side in trained:
             note(side.name, side.windows, side.seconds)
         if given.overlap:
-            other = ours(corpus, which, given, 1 + seed + AGAIN)
-            for row in overlaps(one, other):
+            again = ours(corpus, which, given, 1 + seed + AGAIN)
+            for row in overlaps(trained, again):
                 agreed.append({"seed": seed, **row})
                 say_overlap(row)
         if given.peers:
@@ -97,30 +99,30 @@ def say_overlap(row: dict[str, Any]) -> None:
     )
 
 
-def say(name: str, found: Detection) -> None:
-    strengths = " ".join(f"{k}:{v:.2f}" for k, v in found.by_strength.items())
-    bands = " ".join(f"{v:.2f}" for v in found.by_band.values())
+def say(name: str, detection: Detection) -> None:
+    strengths = " ".join(f"{k}:{v:.2f}" for k, v in detection.by_strength.items())
+    bands = " ".join(f"{v:.2f}" for v in detection.by_band.values())
     rest = ""
-    if found.false_discovery is not None:
-        rest = f" · called {found.flagged}, false {found.false_discovery:.3f}"
-    if found.recall is not None:
-        precision = float("nan") if found.precision is None else found.precision
+    if detection.false_discovery is not None:
+        rest = f" · called {detection.flagged}, false {detection.false_discovery:.3f}"
+    if detection.recall is not None:
+        precision = float("nan") if detection.precision is None else detection.precision
         rest += (
-            f", precision {precision:.2f}, recall {found.recall:.2f}, "
-            f"after {found.mentions} mentions in {found.documents} documents"
+            f", precision {precision:.2f}, recall {detection.recall:.2f}, "
+            f"after {detection.mentions} mentions in {detection.documents} documents"
         )
-    decoys = " ".join(f"{k} {v:.2f}" for k, v in found.by_decoy.items())
-    ranking = f"AP {found.average_precision:.3f} ({strengths}; bands {bands})"
+    decoys = " ".join(f"{k} {v:.2f}" for k, v in detection.by_decoy.items())
+    ranking = f"AP {detection.average_precision:.3f} ({strengths}; bands {bands})"
     print(f"{name:32s} {ranking}{rest} | {decoys}", flush=True)
 
 
 def bench_drift(given: DriftSetting, *, results: Path = RESULTS) -> None:
     """Measure, print each estimator as it is done, keep the figures. Raises YeoronError."""
-    found = measure(given)
+    figures = measure(given)
     record = {
         **facts("drift", _PACKAGES),
         "corpus": given.corpus.name,
         "settings": given.record(OUTSIDE),
-        **found,
+        **figures,
     }
     print(f"Written to {keep(record, results=results)}.")

@@ -78,12 +78,12 @@ class DriftSetting(DriftOptions):
 
 def compared(corpus: PlantedCorpus, least: int) -> list[ComparedWindow]:
     counts = [Counter(w for doc in docs for s in doc for w in s) for docs in corpus.windows]
-    found = []
+    windows = []
     for at in range(1, len(counts)):
         before, now = counts[at - 1], counts[at]
         words = sorted(w for w, n in now.items() if n >= least and before[w] >= least)
-        found.append(ComparedWindow(at, words, np.array([now[w] for w in words], dtype=np.int64)))
-    return found
+        windows.append(ComparedWindow(at, words, np.array([now[w] for w in words], dtype=np.int64)))
+    return windows
 
 
 def judgement(
@@ -119,51 +119,56 @@ def ours(
         trained = time.process_time() - began
         ids = [ref.id for ref in store.list()]
         names = OURS if given.null else (*OURS, ORACLE)
-        found: dict[str, list[Judgement]] = {name: [] for name in names}
+        judgements: dict[str, list[Judgement]] = {name: [] for name in names}
         seconds = dict.fromkeys(names, trained)
-        for one in which:
-            material = gather(store, ids[one.window])
+        for compared_window in which:
+            material = gather(store, ids[compared_window.window])
             pair = pair_in(material)
             for name in names:
                 began = time.process_time()
-                moved = donors(corpus, one.window) if name == ORACLE else {}
-                found[name].append(judged_by(name, material, pair, one, moved))
+                moved = donors(corpus, compared_window.window) if name == ORACLE else {}
+                judgements[name].append(judged_by(name, material, pair, compared_window, moved))
                 seconds[name] += time.process_time() - began
-        judged = [JudgedTraining(name, found[name], seconds[name]) for name in found]
+        judged = [JudgedTraining(name, judgements[name], seconds[name]) for name in judgements]
         if given.null:
-            contrasts = [contrast(store, ids[one.window], one.window) for one in which]
+            contrasts = [
+                contrast(store, ids[compared_window.window], compared_window.window)
+                for compared_window in which
+            ]
             judged.append(JudgedTraining("contrast", contrasts, trained))
         return judged
 
 
 def contrast(store: SnapshotStore, snapshot: str, window: int) -> Judgement:
     """The words that two sources of a window differ in; documents were assigned at random."""
-    found = source_contrast(store, *PLANTED_SOURCES, TrendsConfig(rows=EVERY), id=snapshot).rows
-    words = [row.word for row in found]
-    mentions = np.array([row.mentions_first + row.mentions_second for row in found], dtype=np.int64)
+    rows = source_contrast(store, *PLANTED_SOURCES, TrendsConfig(rows=EVERY), id=snapshot).rows
+    words = [row.word for row in rows]
+    mentions = np.array([row.mentions_first + row.mentions_second for row in rows], dtype=np.int64)
     return judgement(
         ComparedWindow(window, words, mentions),
-        {row.word: row.z for row in found},
-        {row.word for row in found if row.significant},
+        {row.word: row.z for row in rows},
+        {row.word for row in rows if row.significant},
     )
 
 
 def overlaps(
-    one: Sequence[JudgedTraining], other: Sequence[JudgedTraining]
+    left: Sequence[JudgedTraining], right: Sequence[JudgedTraining]
 ) -> Iterator[dict[str, object]]:
     """How far two trainings on the same text, with other seeds, name the same words."""
-    for first, second in zip(one, other, strict=True):
-        found = [overlap(a, b, _FIRST) for a, b in zip(first.windows, second.windows, strict=True)]
-        calls = sum(each.one + each.other for each in found)
+    for first, second in zip(left, right, strict=True):
+        by_window = [
+            overlap(a, b, _FIRST) for a, b in zip(first.windows, second.windows, strict=True)
+        ]
+        calls = sum(each.first + each.second for each in by_window)
         yield {
             "name": first.name,
             "first": _FIRST,
-            "ranked_by_window": [round(each.ranked, 3) for each in found],
-            "ranked": round(float(np.mean([each.ranked for each in found])), 3),
+            "ranked_by_window": [round(each.ranked, 3) for each in by_window],
+            "ranked": round(float(np.mean([each.ranked for each in by_window])), 3),
             # Dice: of two sets of n words that share m, m / n.
-            "called": round(2 * sum(e.both for e in found) / calls, 3) if calls else None,
-            "called_by_one": sum(each.one for each in found),
-            "called_by_other": sum(each.other for each in found),
+            "called": round(2 * sum(e.both for e in by_window) / calls, 3) if calls else None,
+            "called_by_one": sum(each.first for each in by_window),
+            "called_by_other": sum(each.second for each in by_window),
         }
 
 

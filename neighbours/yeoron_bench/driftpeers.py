@@ -32,10 +32,10 @@ def gensim(
     for figure in ("cosine", "neighbours"):
         began = time.process_time()
         judged = []
-        for one in which:
-            pair = _paired(spaces[one.window - 1], spaces[one.window])
+        for window in which:
+            pair = _paired(spaces[window.window - 1], spaces[window.window])
             values = _baseline(pair, figure, turned=not goes_on)
-            judged.append(judgement(one, dict(zip(pair.words, values, strict=True)), None))
+            judged.append(judgement(window, dict(zip(pair.words, values, strict=True)), None))
         name = "procrustes" if figure == "cosine" and not goes_on else figure
         yield f"gensim {way}, {name}", judged, trained + time.process_time() - began
 

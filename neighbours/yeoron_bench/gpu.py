@@ -46,15 +46,15 @@ _RATES = ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
 
 def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
     """Median seconds of a call, after two that do not count."""
-    found = []
+    seconds = []
     for turn in range(repeats + 2):
         device.wait()
         began = time.perf_counter()
         call()
         device.wait()
         if turn >= 2:
-            found.append(time.perf_counter() - began)
-    return statistics.median(found)
+            seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
 
 
 def resident(
@@ -202,22 +202,22 @@ def bench_gpu(
 def table(report: dict[str, Any]) -> str:
     resident_rows = [
         (
-            f"{name} ({found['kind']})",
-            *(f"{found[rate]:.3g}" for rate in _RATES),
-            f"{found['share']:.0%}",
-            f"{found['share_adagrad']:.0%}",
+            f"{name} ({figures['kind']})",
+            *(f"{figures[rate]:.3g}" for rate in _RATES),
+            f"{figures['share']:.0%}",
+            f"{figures['share_adagrad']:.0%}",
         )
-        for name, found in report["resident"].items()
+        for name, figures in report["resident"].items()
     ]
     wire_rows = [
         (
-            f"{found['rows']:,}",
-            f"{found['pull_rows_per_s']:.3g}",
-            f"{found['push_rows_per_s']:.3g}",
-            ", ".join(f"{name} {ms:.2f}" for name, ms in found["parts_ms"].items()),
-            found["binds"],
+            f"{figures['rows']:,}",
+            f"{figures['pull_rows_per_s']:.3g}",
+            f"{figures['push_rows_per_s']:.3g}",
+            ", ".join(f"{name} {ms:.2f}" for name, ms in figures["parts_ms"].items()),
+            figures["binds"],
         )
-        for found in report["wire"]
+        for figures in report["wire"]
     ]
     rates = ("pull, rows/s", "push, rows/s")
     by = ("by", *rates, "AdaGrad push, rows/s", "share", "share, AdaGrad")

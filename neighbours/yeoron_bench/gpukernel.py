@@ -40,12 +40,12 @@ def rho(words: Sequence[str], vectors: FloatArray, gold: Sequence[Path]) -> dict
         return np.array([places.get(word, -1) for word in asked], np.int64)
 
     sets = {file.stem: read_gold(file) for file in gold}
-    found = {
+    rhos = {
         name: similarity(vectors, rows, pairs).rho
         for name, pairs in sets.items()
         if isinstance(pairs, PairGold)
     }
-    return {**found, "mean": statistics.fmean(found.values())} if found else {}
+    return {**rhos, "mean": statistics.fmean(rhos.values())} if rhos else {}
 
 
 class Resident:
@@ -98,7 +98,7 @@ def kernels(
     make  the kernel for GPUs, compiled
     """
     config = ModelConfig(model=model, schedule=LearningRateSchedule.LINEAR)
-    found: dict[str, list[Any]] = {"gpu": [], "cpu": []}
+    runs: dict[str, list[Any]] = {"gpu": [], "cpu": []}
     for seed in seeds:
         here = Resident(corpus, make(config), config, seed, device)
         seconds, pairs = here.train()
@@ -110,17 +110,17 @@ def kernels(
         figures = rho(corpus.words, here.vectors.cpu().numpy(), gold)
         rate = corpus.known / seconds
         moved = rows * 4 * config.dim / seconds
-        found["gpu"].append({"words_per_s": rate, "bytes_per_s": moved, "similarity": figures})
+        runs["gpu"].append({"words_per_s": rate, "bytes_per_s": moved, "similarity": figures})
         timing = Kernel(corpus, config, seed).train(threads=hardware()["cores"], epochs=1)
         figures = rho(corpus.words, timing.vectors, gold)
-        found["cpu"].append({"words_per_s": timing.rates()["wall"], "similarity": figures})
-    return found
+        runs["cpu"].append({"words_per_s": timing.rates()["wall"], "similarity": figures})
+    return runs
 
 
-def kernel_rows(found: Mapping[str, Mapping[str, Any]], card: Mapping[str, Any]) -> list[str]:
+def kernel_rows(kernels: Mapping[str, Mapping[str, Any]], card: Mapping[str, Any]) -> list[str]:
     """Lines of a table, of `kernels` by model; card: `yeoron_bench.gpu.copies`."""
     lines = []
-    for model, sides in found.items():
+    for model, sides in kernels.items():
         for way, runs in sides.items():
             rate = statistics.median(run["words_per_s"] for run in runs) / 1e6
             shares = ["–", "–"]

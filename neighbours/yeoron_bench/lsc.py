@@ -68,8 +68,8 @@ def standardised(scores: TestArray, targets: int) -> TestArray:
     if len(others) > 1 and others.std() > 0:
         own = (own - others.mean()) / others.std()
     known = own[np.isfinite(own)]
-    found: TestArray = np.where(np.isfinite(own), own, np.median(known) if len(known) else 0.0)
-    return found
+    values: TestArray = np.where(np.isfinite(own), own, np.median(known) if len(known) else 0.0)
+    return values
 
 
 def judged(data: ChangeSet, scores: TestArray, deviations: float) -> dict[str, float | None]:
@@ -90,9 +90,9 @@ def scored(data: ChangeSet, given: LscSetting, seed: int) -> dict[str, TestArray
     words = np.concatenate([data.targets, other_words(data)])
     with tempfile.TemporaryDirectory() as folder:
         store = train(data, given, seed, Path(folder))
-        found = product_scores(store, words)
-        found |= context_scores(data, store, words)
-    scores = {name: standardised(one, len(data.targets)) for name, one in found.items()}
+        raw = product_scores(store, words)
+        raw |= context_scores(data, store, words)
+    scores = {name: standardised(values, len(data.targets)) for name, values in raw.items()}
     for passes in PASSES if given.peers else ():
         peer = gensim_scores(data, words, given, passes, seed)
         scores[f"gensim, {passes} passes, procrustes"] = standardised(peer, len(data.targets))
@@ -128,23 +128,23 @@ def _size(data: ChangeSet) -> _Run:
 
 def means(runs: Sequence[_Run]) -> dict[str, _Run]:
     """By estimator: mean over seeds, and the least and most Spearman."""
-    found: dict[str, _Run] = {}
+    by_name: dict[str, _Run] = {}
     for name in dict.fromkeys(run["name"] for run in runs):
         own = [run for run in runs if run["name"] == name]
         rhos = [run["spearman"] for run in own if run["spearman"] is not None]
-        found[name] = {
+        by_name[name] = {
             "spearman": round(float(np.mean(rhos)), 4) if rhos else None,
             "least": min(rhos, default=None),
             "most": max(rhos, default=None),
             "accuracy": round(float(np.mean([run["accuracy"] for run in own])), 4),
         }
-    return found
+    return by_name
 
 
-def table(found: _Run, given: LscSetting) -> str:
+def table(figures: _Run, given: LscSetting) -> str:
     """Markdown for readers."""
     drawn = "" if given.tokens is None else f", {given.tokens:,} tokens a side drawn by seed"
-    title = f"# {found['set']}: {found['targets']} targets, {given.seeds} seeds{drawn}"
+    title = f"# {figures['set']}: {figures['targets']} targets, {given.seeds} seeds{drawn}"
     rows = [
         (
             name,
@@ -152,12 +152,12 @@ def table(found: _Run, given: LscSetting) -> str:
             f"{_figure(row['least'])} … {_figure(row['most'])}",
             f"{row['accuracy']:.2f}",
         )
-        for name, row in found["mean"].items()
+        for name, row in figures["mean"].items()
     ]
     head = ("estimator", "Spearman, mean", "least … most", "accuracy")
     lines = [title, "", markdown(head, rows)]
     lines.append(f"Changed: above the mean of other words by {given.deviations:g} deviations.")
-    unseen = [run["unseen"] for run in found["runs"]]
+    unseen = [run["unseen"] for run in figures["runs"]]
     if max(unseen):
         lines.append(f"Targets that a draw left without a mention: up to {max(unseen)}.")
     return "\n".join(lines) + "\n"
@@ -169,15 +169,15 @@ def _figure(value: float | None) -> str:
 
 def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> None:
     """Measure, keep the figures in `results` and print them. Raises YeoronError."""
-    found = measure(given)
+    figures = measure(given)
     settings = {k: v for k, v in vars(given).items() if k != "folder"}
     record = {
         **facts("lsc", _PACKAGES),
         "settings": settings | {"window": WINDOW, "frequent": SMOOTHING, "others": _OTHERS},
-        **found,
+        **figures,
     }
-    text = table(found, given)
-    path = keep(record, text, results=results, part=found["set"])
+    text = table(figures, given)
+    path = keep(record, text, results=results, part=figures["set"])
     if as_json:
         print(json.dumps(record, ensure_ascii=False, indent=1))
     else:

@@ -94,15 +94,15 @@ def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, TestArray
     material = gather(store)
     pair = pair_in(material)
     names = {spelt(int(word)): at for at, word in enumerate(words)}
-    found = {}
+    by_estimator = {}
     for name in PRODUCT:
         config = TrendsConfig(estimator=name, min_count=1)
         judged = judge_words(material, pair, config, among=names)
         scores = np.full(len(words), np.nan)
         if judged is not None:
             scores[[names[pair.words[at]] for at in judged.rows]] = judged.shift
-        found[name] = scores
-    return found
+        by_estimator[name] = scores
+    return by_estimator
 
 
 def context_scores(data: ChangeSet, store: SnapshotStore, words: IntArray) -> dict[str, TestArray]:
@@ -173,11 +173,11 @@ def _around(
     at: IntArray, tokens: CodeArray, sentence: IntArray, vectors: FloatArray, window: int
 ) -> FloatArray:
     """float32 [n, dim]: sum over the words around each place, within its sentence."""
-    found = np.zeros((len(at), vectors.shape[1]), np.float32)
+    sums = np.zeros((len(at), vectors.shape[1]), np.float32)
     for step in [*range(-window, 0), *range(1, window + 1)]:
         other = at + step
         inside = (other >= 0) & (other < len(tokens))
         other = np.where(inside, other, 0)
         inside &= (sentence[other] == sentence[at]) & (tokens[other] >= 0)
-        found[inside] += (window + 1 - abs(step)) / window * vectors[tokens[other[inside]]]
-    return found
+        sums[inside] += (window + 1 - abs(step)) / window * vectors[tokens[other[inside]]]
+    return sums

@@ -30,11 +30,11 @@ def gensim_scores(
         units = unit_rows(vectors[[place[word] for word in common.tolist()]])
         sides.append(unit_rows(units - units.mean(axis=0)))
     distance = cosine_distance(sides[0] @ fit_rotation(sides[0], sides[1]), sides[1])
-    found = np.full(len(words), np.nan)
+    scores = np.full(len(words), np.nan)
     at = np.minimum(np.searchsorted(common, words), len(common) - 1)
     shared = common[at] == words
-    found[shared] = distance[at[shared]]
-    return found
+    scores[shared] = distance[at[shared]]
+    return scores
 
 
 def _space(

@@ -22,9 +22,9 @@ _PERMUTATIONS = 49_999
 def donors(corpus: PlantedCorpus, window: int) -> dict[str, str]:
     """The words that change in a window, each with the word whose contexts it takes."""
     return {
-        one.word: one.other
-        for one in corpus.planted
-        if one.kind.genuine and one.window == window and one.other is not None
+        change.word: change.other
+        for change in corpus.planted
+        if change.kind.genuine and change.window == window and change.other is not None
     }
 
 
@@ -53,5 +53,5 @@ def _projected(grounds: Grounds, at: IntArray) -> float:
     other = sums[1, ~units.later].sum(axis=0) / units.documents[1, ~units.later].sum()
     rest, _ = units.residuals()
     along = rest[0] @ (other - own)
-    found = permutations(units, _PERMUTATIONS) @ along
-    return float((found >= found[0] - 1e-9).sum() / len(found))
+    projections = permutations(units, _PERMUTATIONS) @ along
+    return float((projections >= projections[0] - 1e-9).sum() / len(projections))

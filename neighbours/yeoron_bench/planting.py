@@ -153,17 +153,17 @@ def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> Plant
     window[order] = np.arange(len(documents)) * config.windows // max(len(documents), 1)
     texts = [_texts(document, config) for document in documents]
     owner = np.repeat(np.arange(len(documents)), [len(own) for own in texts])
-    placed = _moved([one for own in texts for one in own], window[owner], changes, config, rng)
+    placed = _moved([text for own in texts for text in own], window[owner], changes, config, rng)
     first = np.searchsorted(owner, np.arange(len(documents) + 1))
     writing = _Writing(changes, rng)
     held: list[list[PlantedDocument]] = [[] for _ in range(config.windows)]
     for at in order.tolist():
         where = placed[first[at] : first[at + 1]]
         for now in np.unique(where[where >= 0]).tolist():
-            text = [s for one, to in zip(texts[at], where, strict=True) if to == now for s in one]
+            text = [s for part, to in zip(texts[at], where, strict=True) if to == now for s in part]
             held[now].append(writing.document(text, now))
-    touched = {one.other for one in changes if one.kind is ChangeKind.GAINED and one.other}
-    touched |= {one.word + NEW_SPELLING for one in changes if one.kind is ChangeKind.RESPELT}
+    touched = {c.other for c in changes if c.kind is ChangeKind.GAINED and c.other}
+    touched |= {c.word + NEW_SPELLING for c in changes if c.kind is ChangeKind.RESPELT}
     return PlantedCorpus(tuple(tuple(docs) for docs in held), tuple(changes), frozenset(touched))
 
 
@@ -218,17 +218,17 @@ class _Band:
 
     def changes(self) -> list[PlantedChange]:
         config = self._config
-        found: list[PlantedChange] = []
+        planted: list[PlantedChange] = []
         for at in range(config.exchanges):
-            one, other = self._pair()
-            change = self._planted(one, ChangeKind.EXCHANGED, at, other)
-            found += [change, replace(change, word=other, other=one)]
+            word, other = self._pair()
+            change = self._planted(word, ChangeKind.EXCHANGED, at, other)
+            planted += [change, replace(change, word=other, other=word)]
         for at in range(config.gains):
-            one, other = self._pair()
-            found.append(self._planted(one, ChangeKind.GAINED, at, other))
+            word, other = self._pair()
+            planted.append(self._planted(word, ChangeKind.GAINED, at, other))
         for kind in DECOYS:
-            found += [self._planted(self._left.pop(), kind, at) for at in range(config.decoys)]
-        return found
+            planted += [self._planted(self._left.pop(), kind, at) for at in range(config.decoys)]
+        return planted
 
     def _planted(
         self, word: str, kind: ChangeKind, at: int, other: str | None = None
@@ -240,10 +240,10 @@ class _Band:
 
     def _pair(self) -> tuple[str, str]:
         """Two words of like frequency; the most alike one when there is none."""
-        one = self._left.pop()
-        apart = [abs(np.log(self._counts[word] / self._counts[one])) for word in self._left]
+        word = self._left.pop()
+        apart = [abs(np.log(self._counts[other] / self._counts[word])) for other in self._left]
         near = [i for i, gap in enumerate(apart) if gap <= _ALIKE][:_TRIES]
-        return one, self._left.pop(near[0] if near else int(np.argmin(apart)))
+        return word, self._left.pop(near[0] if near else int(np.argmin(apart)))
 
 
 def _moved(
@@ -254,7 +254,7 @@ def _moved(
     rng: np.random.Generator,
 ) -> IntArray:
     """int64 [documents]: the window that each stands in now, -1: it is left out."""
-    by_word = {one.word: one for one in changes if not one.kind.genuine}
+    by_word = {change.word: change for change in changes if not change.kind.genuine}
     placed: IntArray = window.copy()
     for at, document in enumerate(documents):
         own = {word for sentence in document for word in sentence if word in by_word}
@@ -286,13 +286,15 @@ class _Writing:
     def __init__(self, changes: Sequence[PlantedChange], rng: np.random.Generator) -> None:
         self._rng = rng
         self._rules: defaultdict[str, list[tuple[int, float, str]]] = defaultdict(list)
-        for one in changes:
-            if one.kind is ChangeKind.EXCHANGED and one.other is not None:
-                self._rules[one.word].append((one.window, one.strength, one.other))
-            elif one.kind is ChangeKind.GAINED and one.other is not None:
-                self._rules[one.other].append((one.window, one.strength, one.word))
-            elif one.kind is ChangeKind.RESPELT:
-                self._rules[one.word].append((one.window, one.strength, one.word + NEW_SPELLING))
+        for change in changes:
+            if change.kind is ChangeKind.EXCHANGED and change.other is not None:
+                self._rules[change.word].append((change.window, change.strength, change.other))
+            elif change.kind is ChangeKind.GAINED and change.other is not None:
+                self._rules[change.other].append((change.window, change.strength, change.word))
+            elif change.kind is ChangeKind.RESPELT:
+                self._rules[change.word].append(
+                    (change.window, change.strength, change.word + NEW_SPELLING)
+                )
 
     def document(self, document: PlantedDocument, window: int) -> PlantedDocument:
         return [[self._word(word, window) for word in sentence] for sentence in document]

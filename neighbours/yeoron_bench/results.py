@@ -107,7 +107,7 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
             parts.append(f"**{heading}**\n\n{_list([{'': key, **under[key]} for key in under])}")
         elif isinstance(under, Mapping):
             parts += [as_tables(under, heading)] if under else []
-        elif isinstance(under, (list, tuple)) and any(isinstance(one, Mapping) for one in under):
+        elif isinstance(under, (list, tuple)) and any(isinstance(row, Mapping) for row in under):
             parts.append(f"**{heading}**\n\n{_list(under)}")
         else:
             rows.append((name, _cell(under)))
@@ -136,11 +136,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.5g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_cell(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_cell(part)}" for name, part in value.items())
     if isinstance(value, (list, tuple)):
         if len(value) > _LONGEST:
             return f"{len(value)} values"
-        return ", ".join(_cell(one) for one in value)
+        return ", ".join(_cell(part) for part in value)
     return str(value)
 
 

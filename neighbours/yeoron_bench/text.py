@@ -81,11 +81,11 @@ class Side:
     def read(self, text: str) -> list[list[str]]:
         before = self.pipeline.morphemes
         started = time.process_time()
-        found = self.pipeline.words(text)
+        sentences = self.pipeline.words(text)
         self.seconds += time.process_time() - started
         self.characters += len(text)
         self.morphemes += self.pipeline.morphemes - before
-        return found
+        return sentences
 
     def spend(self, work: Callable[[], None]) -> None:
         """Do what belongs to the side's time and reads nothing."""
@@ -113,12 +113,12 @@ def measure(
     collecting = Collecting()
     collecting.begin()
     step = -(-len(documents) // slices)
-    found = []
+    measured = []
     for first in range(0, len(documents), step):
         part = documents[first : first + step]
-        found.append(_slice(part, ours, plain, every, collecting))
-        print(_row(found[-1]), flush=True)
-    return found
+        measured.append(_slice(part, ours, plain, every, collecting))
+        print(_row(measured[-1]), flush=True)
+    return measured
 
 
 def _slice(
@@ -154,12 +154,12 @@ def _slice(
     )
 
 
-def _alike(one: list[list[str]], other: list[list[str]]) -> tuple[int, int]:
+def _alike(ours: list[list[str]], theirs: list[list[str]]) -> tuple[int, int]:
     """Words that both have, and the larger number of words; by sentence where these agree."""
     pairs = (
-        zip(one, other, strict=True)
-        if len(one) == len(other)
-        else [([w for s in one for w in s], [w for s in other for w in s])]
+        zip(ours, theirs, strict=True)
+        if len(ours) == len(theirs)
+        else [([w for s in ours for w in s], [w for s in theirs for w in s])]
     )
     same = most = 0
     for left, right in pairs:
@@ -183,7 +183,7 @@ def bench_text(
     for path in corpora:
         read = list(islice(texts(path), documents))
         print(f"{path.name}, {tokenizer}, {len(read):,} documents\n{_HEAD}")
-        slices = [asdict(one) for one in measure(read, config, every)]
+        slices = [asdict(part) for part in measure(read, config, every)]
         settings = config.model_dump(mode="json")
         runs.append({"corpus": path.name, "config": settings, "slices": slices})
     report = {
@@ -202,11 +202,11 @@ _HEAD = (
 )
 
 
-def _row(one: Slice) -> str:
+def _row(part: Slice) -> str:
     return (
-        f"| {one.documents:,} | {one.ratio:.2f} | {one.ours:,.0f} | {one.plain:,.0f} "
-        f"| {one.identical:.2%} | {one.known:.1%} | {one.analysed:.1%} | {one.new_words} "
-        f"| {one.memory_mb:,.0f} |"
+        f"| {part.documents:,} | {part.ratio:.2f} | {part.ours:,.0f} | {part.plain:,.0f} "
+        f"| {part.identical:.2%} | {part.known:.1%} | {part.analysed:.1%} | {part.new_words} "
+        f"| {part.memory_mb:,.0f} |"
     )
 
 

@@ -205,7 +205,7 @@ def compare(
 def summary(runs: dict[str, list[_Run]]) -> dict[str, dict[str, float]]:
     """Medians of each side, and the medians of its paired ratios to the reference."""
     reference = runs.get(REFERENCE)
-    found = {}
+    by_side = {}
     for side, own in runs.items():
         figures = {
             "words_per_second": statistics.median(run["words_per_second"] for run in own),
@@ -229,8 +229,8 @@ def summary(runs: dict[str, list[_Run]]) -> dict[str, dict[str, float]]:
         if quality and judge_runs and judge_runs is not own:
             theirs = statistics.fmean(run["quality"]["mean"] for run in judge_runs)
             figures["quality_ratio"] = figures["quality"] / theirs
-        found[side] = figures
-    return found
+        by_side[side] = figures
+    return by_side
 
 
 def bench_train(

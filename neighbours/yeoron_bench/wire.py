@@ -189,15 +189,15 @@ def measure(side: str, rows: int, dim: int, rounds: int, threads: int) -> dict[s
         used = 0.0
         for round_ in range(WARM + rounds):
             before = cpu(psutil.Process(), server)
-            found = {
+            seconds_of = {
                 "pull": timed(lambda: batches.pull(round_)),  # noqa: B023 - called at once
                 "push": timed(lambda: batches.push(round_)),  # noqa: B023
             }
             after = cpu(psutil.Process(), server)
-            found |= {"in": timed(plain.push), "out": timed(plain.pull)}
+            seconds_of |= {"in": timed(plain.push), "out": timed(plain.pull)}
             if round_ >= WARM:
                 used += after - before
-                for name, seconds in found.items():
+                for name, seconds in seconds_of.items():
                     times[name].append(seconds)
         per_entry = client.status()["bytes"]["pushed_per_entry"]
     return figures(times, rows) | {

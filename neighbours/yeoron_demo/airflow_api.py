@@ -31,14 +31,14 @@ class AirflowApi:
         """Wait until every DAG was parsed; PlatformError with the import error if one is not."""
         deadline = time.monotonic() + timeout
         while True:
-            found = {dag["dag_id"] for dag in self.get("/dags", limit=100)["dags"]}
-            if found >= set(dags):
+            known = {dag["dag_id"] for dag in self.get("/dags", limit=100)["dags"]}
+            if known >= set(dags):
                 return
             if time.monotonic() > deadline:
                 broken = self.get("/importErrors")["import_errors"]
                 why = broken[0]["stack_trace"].splitlines()[-1] if broken else "not parsed yet"
                 raise PlatformError(
-                    f"Airflow does not know {', '.join(sorted(set(dags) - found))}: {why}."
+                    f"Airflow does not know {', '.join(sorted(set(dags) - known))}: {why}."
                 )
             time.sleep(1)
 

@@ -130,8 +130,8 @@ def _wait_for_nodes(settings: Settings, timeout: float = READY_SECONDS) -> None:
     while True:
         status = httpx.get(settings.server_status_url, timeout=10, trust_env=False).json()
         reports = [node["report"] or {} for node in status["nodes"].values()]
-        reading = [one for one in reports if "event_now" in one]
-        ready = [one for one in reading if one.get("prepared") and one.get("warm")]
+        reading = [report for report in reports if "event_now" in report]
+        ready = [report for report in reading if report.get("prepared") and report.get("warm")]
         if len(ready) >= settings.cluster.nodes:
             return
         if time.monotonic() > deadline:
@@ -152,7 +152,7 @@ def _summarise(
 ) -> dict[str, Any]:
     status = watch.status
     metrics = evaluations(settings)
-    found = reports(settings)
+    reports_by_id = reports(settings)
     snapshots = []
     trends = []
     store = SnapshotStore(settings.snapshot_store)
@@ -168,7 +168,7 @@ def _summarise(
                 "evaluation": metrics.get(ref.id, {}),
             }
         )
-        report = found.get(ref.id)
+        report = reports_by_id.get(ref.id)
         if report is not None:
             trends.append(of_report(report))
     checks = _checks(settings, plan, watch, airflow, supervisor, len(metrics), trends)

@@ -131,9 +131,9 @@ def gold_files() -> list[str]:
     """Korean gold sets beside the corpus (`gold/` in $YEORON_DATA or ../shared/data), if any."""
     folders = [os.environ.get("YEORON_DATA"), "../shared/data"]
     for folder in (Path(name) for name in folders if name):
-        found = [folder / "gold" / name for name in ("ws353_ko.tsv", "analogy_ko.txt")]
-        if any(path.is_file() for path in found):
-            return [str(path.resolve()) for path in found if path.is_file()]
+        paths = [folder / "gold" / name for name in ("ws353_ko.tsv", "analogy_ko.txt")]
+        if any(path.is_file() for path in paths):
+            return [str(path.resolve()) for path in paths if path.is_file()]
     return []
 
 

@@ -33,11 +33,14 @@ def planted() -> frozenset[Called]:
     source_of = {part: source for source, part in PART_OF_SOURCE.items()}
     return frozenset(
         [
-            Called(one["date"][:7], one["word"], ROLES[kind])
+            Called(change["date"][:7], change["word"], ROLES[kind])
             for kind in ("born", "moved")
-            for one in made[kind]
+            for change in made[kind]
         ]
-        + [Called(source_of[one["part"]], one["word"], DIFFERS) for one in made["contrast"]]
+        + [
+            Called(source_of[change["part"]], change["word"], DIFFERS)
+            for change in made["contrast"]
+        ]
     )
 
 
@@ -46,39 +49,39 @@ def called(
 ) -> frozenset[Called]:
     """What a demo's windows and its sources show (`summary.of_report`, `summary.of_sources`)."""
     windows = [
-        Called(row["window"], one["word"], ROLES[kind])
-        for row in trends
+        Called(report["window"], row["word"], ROLES[kind])
+        for report in trends
         for kind in RANKINGS
-        for one in row[kind]
+        for row in report[kind]
     ]
     return frozenset(
-        [*windows, *(Called(one["source"], one["word"], DIFFERS) for one in contrasts)]
+        [*windows, *(Called(row["source"], row["word"], DIFFERS) for row in contrasts)]
     )
 
 
 def astray(
-    wanted: frozenset[Called], found: frozenset[Called]
+    wanted: frozenset[Called], calls: frozenset[Called]
 ) -> tuple[list[Called], list[Called]]:
     """What is missing, and what is too much.
 
     A new word is used more often than in the months before, too, while some of them lack it.
     """
-    new = {one.word: one.where for one in wanted if one.what == ROLES["born"]}
+    new = {call.word: call.where for call in wanted if call.what == ROLES["born"]}
     more = {
-        one
-        for one in found - wanted
-        if not (one.what == ROLES["risen"] and one.word in new and one.where >= new[one.word])
+        call
+        for call in calls - wanted
+        if not (call.what == ROLES["risen"] and call.word in new and call.where >= new[call.word])
     }
-    return sorted(wanted - found), sorted(more)
+    return sorted(wanted - calls), sorted(more)
 
 
-def verdict(wanted: frozenset[Called], found: frozenset[Called]) -> tuple[bool, str]:
+def verdict(wanted: frozenset[Called], calls: frozenset[Called]) -> tuple[bool, str]:
     """Whether all that was planted was found and nothing else, and a sentence that says it."""
-    missing, more = astray(wanted, found)
+    missing, more = astray(wanted, calls)
     parts = [f"planted: {', '.join(map(str, sorted(wanted)))}"]
     if not missing and not more:
         return True, f"{parts[0]}; found: all of it, and nothing else"
-    parts.append(f"found: {', '.join(map(str, sorted(found))) or 'nothing'}")
+    parts.append(f"found: {', '.join(map(str, sorted(calls))) or 'nothing'}")
     parts += [f"missing: {', '.join(map(str, missing))}"] if missing else []
     parts += [f"not planted: {', '.join(map(str, more))}"] if more else []
     return False, "; ".join(parts)
@@ -86,11 +89,11 @@ def verdict(wanted: frozenset[Called], found: frozenset[Called]) -> tuple[bool, 
 
 def incomplete(store: SnapshotStore) -> list[str]:
     """What the snapshots lack of their windows; nothing where each says how words were used."""
-    found = []
+    lacking = []
     for ref in store.list():
         snapshot = store.open(ref.id)
         label = snapshot.manifest.window.label
-        found += [f"{label} {lacks.part} ({lacks.reason})" for lacks in snapshot.manifest.missing]
+        lacking += [f"{label} {lacks.part} ({lacks.reason})" for lacks in snapshot.manifest.missing]
         if snapshot.usage is None:
-            found.append(f"{label} says nothing of how words were used")
-    return found
+            lacking.append(f"{label} says nothing of how words were used")
+    return lacking

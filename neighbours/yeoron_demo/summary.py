@@ -51,15 +51,15 @@ def evaluations(settings: Settings) -> dict[str, dict[str, float]]:
         answer = client.post(
             f"{base}/runs/search", json={"experiment_ids": ids, "max_results": 1000}
         )
-    found = {}
+    by_snapshot = {}
     for run in answer.json().get("runs", []):
         data = run["data"]
         tags = {tag["key"]: tag["value"] for tag in data.get("tags", [])}
         snapshot = tags.get("yeoron.key")
         if snapshot and tags.get("yeoron.kind") == "snapshot":
             metrics = {m["key"]: m["value"] for m in data.get("metrics", [])}
-            found[snapshot] = metrics
-    return found
+            by_snapshot[snapshot] = metrics
+    return by_snapshot
 
 
 def reports(settings: Settings) -> dict[str, TrendReport]:
@@ -87,10 +87,10 @@ def of_report(report: TrendReport) -> dict[str, Any]:
 def of_sources(store: Snapshots, config: TrendsConfig) -> list[dict[str, Any]]:
     """Words that a source of the last window surely uses otherwise than all others together."""
     try:
-        found = disagreement(store, config)
+        contrast = disagreement(store, config)
     except InputError:
         return []
-    return [{"word": one.use.word, "q": one.use.q, "source": one.source} for one in found.uses]
+    return [{"word": row.use.word, "q": row.use.q, "source": row.source} for row in contrast.uses]
 
 
 def listed(rows: list[dict[str, Any]], most: int) -> str:

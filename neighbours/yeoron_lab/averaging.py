@@ -30,8 +30,8 @@ def _held(pushes: Sequence[Push], table: Table) -> tuple[IntArray, IntArray]:
     ids = [delta.ids for push in pushes for delta in push.deltas if delta.table is table]
     if not ids:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    found, counts = np.unique(np.concatenate(ids), return_counts=True)
-    return found, counts.astype(np.int64)
+    known, counts = np.unique(np.concatenate(ids), return_counts=True)
+    return known, counts.astype(np.int64)
 
 
 def _divided(delta: RowDelta, ids: IntArray, counts: IntArray) -> RowDelta:

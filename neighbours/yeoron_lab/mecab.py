@@ -59,9 +59,9 @@ class MecabTokenizer:
             if neutral:
                 words.append(piece)
                 continue
-            found = list(self._pieces(piece))
-            self.morphemes += len(found)
-            for form, tag, _ in join(found):
+            morphemes = list(self._pieces(piece))
+            self.morphemes += len(morphemes)
+            for form, tag, _ in join(morphemes):
                 word = self._select(form, tag)
                 if word is not None:
                     words.append(word)
@@ -92,10 +92,10 @@ def _taken_apart(morpheme: Any) -> list[tuple[str, str]]:
 def _split_neutral(text: str) -> Iterator[tuple[str, bool]]:
     """Pieces of `text` in order, each with whether it is a neutral token; blank ones left out."""
     last = 0
-    for found in NEUTRAL.finditer(text):
-        if text[last : found.start()].strip():
-            yield text[last : found.start()], False
-        yield found[0], True
-        last = found.end()
+    for match in NEUTRAL.finditer(text):
+        if text[last : match.start()].strip():
+            yield text[last : match.start()], False
+        yield match[0], True
+        last = match.end()
     if text[last:].strip():
         yield text[last:], False

@@ -12,9 +12,9 @@ from embedding.server.figures.shown import STATUS, StatusTable
 def laboratory_tables(server: dict[str, Any]) -> list[StatusTable]:
     """Those that a server's status has something for."""
     line = following_line(server)
-    found = [round_table(server), shard_table(server), group_table(server)]
-    found.append(None if line is None else StatusTable(line))
-    return [table for table in found if table is not None]
+    tables = [round_table(server), shard_table(server), group_table(server)]
+    tables.append(None if line is None else StatusTable(line))
+    return [table for table in tables if table is not None]
 
 
 def round_table(server: dict[str, Any]) -> StatusTable | None:
@@ -86,12 +86,12 @@ def _failed(parts: list[dict[str, Any]]) -> list[int]:
 
 def following_line(server: dict[str, Any]) -> str | None:
     """How a group that follows stands to its leader; None for any other server."""
-    found = server.get("following")
-    if not found:
+    following = server.get("following")
+    if not following:
         return None
     line = (
-        f"group {found['group']} follows {found['leader']}: {found['state']}, lag "
-        f"{found['lag_s']:.1f} s, {found['waiting_pushes']:,} pushes and "
-        f"{found['waiting_rows']:,} rows to tell"
+        f"group {following['group']} follows {following['leader']}: {following['state']}, lag "
+        f"{following['lag_s']:.1f} s, {following['waiting_pushes']:,} pushes and "
+        f"{following['waiting_rows']:,} rows to tell"
     )
-    return line if found["reason"] is None else f"{line}; {found['reason']}"
+    return line if following["reason"] is None else f"{line}; {following['reason']}"

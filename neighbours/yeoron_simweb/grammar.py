@@ -185,8 +185,8 @@ def conjugate(predicate: Predicate, ending: str) -> str:
 def with_particles(text: str) -> str:
     """Replace [은] [이] [을] [과] [으로] [이나] by the form that fits the syllable before."""
 
-    def fit(found: re.Match[str]) -> str:
-        syllable, particle = found.groups()
+    def fit(match: re.Match[str]) -> str:
+        syllable, particle = match.groups()
         final = _final(syllable)
         opened = final == 0 or (particle == "으로" and final == _RIEUL)
         return syllable + (_PARTICLES[particle] if opened else particle)

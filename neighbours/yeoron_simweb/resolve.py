@@ -41,18 +41,18 @@ def find_corpus(folder: Path) -> Path | None:
         return None
     if (folder / PREFERRED).is_file():
         return folder / PREFERRED
-    found = sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.xz")))
-    return found[0] if found else None
+    corpora = sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.xz")))
+    return corpora[0] if corpora else None
 
 
 def _file(path: Path, setting: str) -> Path:
     path = path.expanduser()
     if not path.is_dir():
         return path
-    found = find_corpus(path)
-    if found is None:
+    corpus = find_corpus(path)
+    if corpus is None:
         raise InputError(
             f"{setting}: {path} holds no corpus; a .jsonl or .jsonl.xz file, or a folder with "
             "one, is expected."
         )
-    return found
+    return corpus

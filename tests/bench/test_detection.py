@@ -72,10 +72,10 @@ def test_overlap_of_two_trainings_by_hand():
     other = judged(1, {"a": 9, "b": 1, "c": 8, "x": 7}, "acx")
     found = overlap(one, other, 3)
     assert found.ranked == pytest.approx(2 / 3)  # a, b, c and a, c, x
-    assert (found.both, found.one, found.other) == (1, 2, 3)
+    assert (found.both, found.first, found.second) == (1, 2, 3)
 
 
 def test_overlap_of_fewer_words_than_asked_for_is_of_all_of_them():
     one = judged(1, {"a": 2, "b": 1}, None)
     assert overlap(one, judged(1, {"a": 1, "b": 2}, None), 200).ranked == 1.0
-    assert overlap(one, one, 1).one == 0
+    assert overlap(one, one, 1).first == 0

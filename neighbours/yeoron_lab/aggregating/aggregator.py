@@ -69,12 +69,12 @@ class RowSum:
 
 def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
     """The sum of the pushes' deltas, by table; float16 when all of them are, else float32."""
-    found = []
+    sums = []
     for table in Table:
         deltas = [delta for push in pushes for delta in push.deltas if delta.table is table]
         if deltas:
-            found.append(_sum(table, deltas))
-    return tuple(found)
+            sums.append(_sum(table, deltas))
+    return tuple(sums)
 
 
 def _sum(table: Table, deltas: Sequence[RowDelta]) -> RowDelta:
@@ -113,13 +113,15 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
 
 def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     """The pushes, the first of them with all rows, and their sessions; RefusedError otherwise."""
-    found = from_message(PushesTogether, message)
-    if len(found.sessions) != len(found.pushes):
-        raise RefusedError(f"{TOGETHER}: `sessions` must be a list of {len(found.pushes)} numbers.")
-    if len({push.node for push in found.pushes}) < len(found.pushes):
+    record = from_message(PushesTogether, message)
+    if len(record.sessions) != len(record.pushes):
+        raise RefusedError(
+            f"{TOGETHER}: `sessions` must be a list of {len(record.pushes)} numbers."
+        )
+    if len({push.node for push in record.pushes}) < len(record.pushes):
         raise RefusedError(f"{TOGETHER}: a node is named twice.")
-    first = replace(found.pushes[0], deltas=found.deltas, rare=found.rare)
-    return [first, *found.pushes[1:]], list(found.sessions)
+    first = replace(record.pushes[0], deltas=record.deltas, rare=record.rare)
+    return [first, *record.pushes[1:]], list(record.sessions)
 
 
 class Upstreams:

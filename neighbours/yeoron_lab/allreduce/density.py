@@ -74,8 +74,8 @@ def choose(touched: IntArray, blocks: int, least: float, dense: IntArray) -> Int
         return dense
     need = np.full(len(touched), least * blocks)
     need[dense] *= STAYS
-    found: IntArray = np.flatnonzero(touched >= np.maximum(need, 1.0)).astype(np.int64)
-    return found
+    dense_now: IntArray = np.flatnonzero(touched >= np.maximum(need, 1.0)).astype(np.int64)
+    return dense_now
 
 
 class DenseChoice:

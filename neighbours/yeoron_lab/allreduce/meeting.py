@@ -166,10 +166,10 @@ class Meeting:
 
     def concluded(self, nodes: int) -> IntArray:
         """int64 [nodes]: tokens that nodes which have ended had in sums; 0 where none has."""
-        found = np.zeros(nodes, dtype=np.int64)
+        tokens = np.zeros(nodes, dtype=np.int64)
         for summed in self._all("summed").values():
-            found = np.maximum(found, np.array(summed, dtype=np.int64))
-        return found
+            tokens = np.maximum(tokens, np.array(summed, dtype=np.int64))
+        return tokens
 
     def leave(self) -> None:
         """This process will not come again; never raises."""
@@ -195,7 +195,7 @@ class Meeting:
                 self.names,
                 generation,
                 before,
-                {n: Arrived(**found) for n, found in self._all("node").items()},
+                {n: Arrived(**standing) for n, standing in self._all("node").items()},
                 self._all("gone"),
                 patient=time.monotonic() - began < self._timeout_s,
             )
@@ -211,7 +211,7 @@ class Meeting:
         self._rendezvous.put_first(key, [asdict(member) for member in members])
 
     def _members(self, generation: int) -> tuple[RingMember, ...]:
-        return tuple(RingMember(**found) for found in self._rendezvous.get(f"gen/{generation}"))
+        return tuple(RingMember(**member) for member in self._rendezvous.get(f"gen/{generation}"))
 
     def _all(self, kind: str) -> dict[str, Any]:
         """What is there of all nodes, by name."""

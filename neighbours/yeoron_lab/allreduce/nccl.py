@@ -39,10 +39,10 @@ class NcclRing:
         import torch
 
         own = torch.from_numpy(header.astype(np.int64)).to(self._device)
-        found = [torch.empty_like(own) for _ in range(self.size)]
-        self._guard(lambda: self._group.allgather([found], [own]).wait())
+        headers = [torch.empty_like(own) for _ in range(self.size)]
+        self._guard(lambda: self._group.allgather([headers], [own]).wait())
         self.bytes_sent += header.nbytes * (self.size - 1)
-        return np.stack([each.cpu().numpy() for each in found])
+        return np.stack([each.cpu().numpy() for each in headers])
 
     def add_up(self, values: npt.NDArray[Any]) -> None:
         if not values.size:

@@ -30,10 +30,10 @@ class Replica:
 
     def places(self, ids: IntArray) -> IntArray:
         """Where ids lie, int64 [n]; -1 for rows that are not held."""
-        found = np.full(len(ids), -1, dtype=np.int64)
+        offsets = np.full(len(ids), -1, dtype=np.int64)
         known = ids < len(self._offset)
-        found[known] = self._offset[ids[known]]
-        return found
+        offsets[known] = self._offset[ids[known]]
+        return offsets
 
     def together(self, places: IntArray, pulled: FloatArray | HalfArray | None) -> FloatArray:
         """Held rows, and pulled ones where `places` is -1; float32 in the order of `places`."""

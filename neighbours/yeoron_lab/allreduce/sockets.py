@@ -100,12 +100,12 @@ class SocketRing:
                     ready.register(right, select.POLLOUT)
                 if into:
                     ready.register(left, select.POLLIN)
-                found = {line for line, _ in ready.poll(self._timeout_s * 1000)}
-                if not found:
+                readable = {line for line, _ in ready.poll(self._timeout_s * 1000)}
+                if not readable:
                     raise TimeoutError
-                if out and right.fileno() in found:
+                if out and right.fileno() in readable:
                     out = out[right.send(out) :]
-                if into and left.fileno() in found:
+                if into and left.fileno() in readable:
                     got = left.recv_into(into)
                     if not got:
                         raise ConnectionResetError

@@ -60,7 +60,7 @@ class ColumnsOnShards:
         Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
         """
         deadline = time.monotonic() + self._session.config.pull_timeout_s
-        while (found := self._minibatches(block, rows, weights)) is None:
+        while (learnt := self._minibatches(block, rows, weights)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"block at clock {rows.clock}: the shards were not told of what the primary "
@@ -68,7 +68,7 @@ class ColumnsOnShards:
                 )
             # A shard or the primary was restarted: what was learnt of the block is gone with it.
             rows = self.pull(PullRequest({}, rows.clock))
-        return found
+        return learnt
 
     def spread(self, push: Push) -> None:
         """See RowPath; most of the block is there already."""
@@ -93,10 +93,10 @@ class ColumnsOnShards:
                 scores = self._scores(message)
                 if scores is None:
                     return None
-                found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
+                steps, losses[start:stop] = slopes_of(scores, outputs[start:stop])
                 if weights is not None:
-                    found *= weights[start:stop, None]
-                slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
+                    steps *= weights[start:stop, None]
+                slopes[start:stop] = narrow(steps) if slopes.dtype == np.float16 else steps
                 message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
             self._learnt = replace(block, slopes=slopes)
             return self._learnt, losses

@@ -70,8 +70,8 @@ class ColumnCalls:
         return self._scores(self._workspace)
 
     def _scores(self, workspace: Workspace) -> Message:
-        found = workspace.scores()
-        return Message({"status": "ok"}, {"scores": narrow(found) if self._half else found})
+        scores = workspace.scores()
+        return Message({"status": "ok"}, {"scores": narrow(scores) if self._half else scores})
 
     def _learnt(self, message: Message) -> Message:
         """The numbers of the last minibatch, and the number of the push that the block is."""
@@ -117,9 +117,9 @@ class Workspace:
         check_shares(shares, batch.inputs + len(batch.ids))
         kind = self._slopes[0].dtype
         slopes: FloatArray = np.concatenate(self._slopes, dtype=kind, casting="unsafe")
-        found = replace(batch, slopes=slopes, shares=shares)
-        vars(found)["examples"] = batch.examples  # not drawn again
-        return found
+        whole = replace(batch, slopes=slopes, shares=shares)
+        vars(whole)["examples"] = batch.examples  # not drawn again
+        return whole
 
     @property
     def _stop(self) -> int:

@@ -46,8 +46,8 @@ class _Bases:
         if lacking > 0:
             more = np.full(max(lacking, len(self.at)), -1, dtype=np.int64)
             self.at = np.concatenate([self.at, more])
-        found: IntArray = self.at[slots]
-        return found
+        offsets: IntArray = self.at[slots]
+        return offsets
 
     def keep(self, slots: IntArray, rows: FloatArray) -> None:
         """Keep the bases of slots that have none."""
@@ -105,14 +105,14 @@ class Drift:
 
     def take(self) -> dict[Table, Moved]:
         """What moved since the last call, by table; from now on rows have new bases."""
-        found = {}
+        moved = {}
         for table, bases in self._bases.items():
             held = np.flatnonzero(bases.slots[: bases.n] >= 0)
             slots = bases.slots[held]
             if len(slots):
-                found[table] = Moved(slots, bases.rows[held], self._tables.read(table, slots))
+                moved[table] = Moved(slots, bases.rows[held], self._tables.read(table, slots))
         self._bases = {table: _Bases(self._tables.dim) for table in self._bases}
-        return found
+        return moved
 
     def adopt(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
         """The leader has these rows; what they have moved by meanwhile stays on top of them."""

@@ -213,11 +213,11 @@ def merged(pushes: Sequence[Push]) -> Push:
 
 
 def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
-    found: dict[tuple[str, int], SourceProgress] = {}
+    by_window: dict[tuple[str, int], SourceProgress] = {}
     for push in pushes:
         for each in push.progress:
             key = (each.source, each.window)
-            held = found.get(key)
+            held = by_window.get(key)
             if held is not None:
                 each = SourceProgress(
                     each.source,
@@ -227,18 +227,18 @@ def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
                     each.window,
                     (*held.lags, *each.lags)[-_MOST_LAGS:],
                 )
-            found[key] = each
-    return tuple(found.values())
+            by_window[key] = each
+    return tuple(by_window.values())
 
 
 def _merged_hand_ins(pushes: Sequence[Push]) -> dict[int, HandIn]:
     """The last of each window; none where text of it was pushed after."""
-    found: dict[int, HandIn] = {}
+    last: dict[int, HandIn] = {}
     for push in pushes:
         for each in push.progress:
-            found.pop(each.window, None)
-        found.update({one.window: one for one in push.hand_ins})
-    return found
+            last.pop(each.window, None)
+        last.update({hand_in.window: hand_in for hand_in in push.hand_ins})
+    return last
 
 
 def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:

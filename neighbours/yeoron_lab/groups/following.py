@@ -43,12 +43,12 @@ class MovedRows:
 
     def fetched(self, table: Table, position: int, first: int, most: int) -> Moved:
         """Some of the rows that had moved at a position, by id."""
-        number, found = self._aside
+        number, moved = self._aside
         if number != position:
             raise RefusedError(
                 f"moves: shard {self._held.spec.index} has those of entry {number}, not {position}."
             )
-        held = found.get(table)
+        held = moved.get(table)
         if held is None:
             none = np.empty((0, self._held.tables.dim), dtype=np.float32)
             return Moved(np.empty(0, dtype=np.int64), none, none)
@@ -98,8 +98,8 @@ class FollowingCalls:
         first, most = whole(header, "first"), whole(header, "most", least=1)
         with self._state.changed:
             self._state.reach(at)
-            found = self._moved.fetched(table_of(message), at[1], first, most)
-        arrays: dict[str, Array] = {"ids": found.slots, "bases": found.bases, "now": found.now}
+            moved = self._moved.fetched(table_of(message), at[1], first, most)
+        arrays: dict[str, Array] = {"ids": moved.slots, "bases": moved.bases, "now": moved.now}
         return Message({"status": "ok"}, arrays)
 
     def _adopt(self, message: Message) -> Message:

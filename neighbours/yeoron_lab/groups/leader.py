@@ -275,9 +275,9 @@ class Leader:
 
     def take(self) -> tuple[dict[str, NewPushes], tuple[str, ...]]:
         """What was not sent yet, by node, and tokenizers' digests; it counts as sent now."""
-        found = self.untold, tuple(self._digests)
+        taken = self.untold, tuple(self._digests)
         self.untold, self.untold_pushes, self._digests = {}, 0, {}
-        return found
+        return taken
 
 
 def leader_line(config: ServerConfig) -> ExchangeConfig:

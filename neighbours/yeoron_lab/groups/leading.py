@@ -200,10 +200,10 @@ class LedGroups(Followers):
         return silent
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        found = []
+        groups = []
         for name, led in sorted(self.groups.items()):
             member, entry = self._state.machine.board.members.get(name), self._state.ledger.of(name)
-            found.append(
+            groups.append(
                 {
                     **led.figures,
                     **self._between(led),
@@ -217,7 +217,7 @@ class LedGroups(Followers):
                     "duplicates": led.duplicates,
                 }
             )
-        return {"groups": found}
+        return {"groups": groups}
 
     def _between(self, led: Led) -> dict[str, int]:
         """Rows and bytes each way; what goes to shards is not seen here; the group reports it."""
@@ -232,12 +232,12 @@ class LedGroups(Followers):
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """The nodes of all groups, each with the group that it is in, or was in last."""
-        found: dict[str, dict[str, Any]] = {}
+        nodes: dict[str, dict[str, Any]] = {}
         for group, led in self.groups.items():
             for node, figures in led.nodes.items():
-                if node not in found or figures.get("state") != "gone":
-                    found[node] = {**figures, "group": group}
-        return found
+                if node not in nodes or figures.get("state") != "gone":
+                    nodes[node] = {**figures, "group": group}
+        return nodes
 
     def _is_elsewhere(self, node: str, led: Led) -> bool:
         """Whether this server, or another group than this one, has the node."""
@@ -295,7 +295,7 @@ class LedGroups(Followers):
     def _unknown(self, group: str, seen: int) -> dict[Table, IntArray]:
         """Ids of rows that others than the group changed since `seen`, by table; it asks shards
         itself."""
-        found: dict[Table, IntArray] = {}
+        unknown: dict[Table, IntArray] = {}
         tables, vocabulary = self._state.tables, self._state.vocabulary
         for table in tables.kinds if self._state.rows.local else ():
             if table is Table.SUB:
@@ -303,8 +303,8 @@ class LedGroups(Followers):
             else:
                 ids = vocabulary.alive()
                 slots = vocabulary.slots(ids, "changes")
-            found[table] = ids[versions_of(tables).unknown(group, table, slots, seen)]
-        return found
+            unknown[table] = ids[versions_of(tables).unknown(group, table, slots, seen)]
+        return unknown
 
     def _apply(
         self, group: str, rows: Push, arrivals: list[PushArrival], entry: GroupEntry

@@ -75,11 +75,11 @@ class LocalReplica(ReplicaRows):
         return len(self.drift)
 
     def take_moves(self) -> Callable[[], Moves]:
-        found = {
+        moves = {
             table: Moved(self._ids(table, each.slots), each.bases, each.now)
             for table, each in self.drift.take().items()
         }
-        return lambda: found
+        return lambda: moves
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
         with self._lock:

@@ -136,24 +136,24 @@ class ShardedReplica(ReplicaRows):
 
     def _moves(self, at: tuple[int, int]) -> Moves:
         """What moved until the entry `at` of the log, from all shards."""
-        found = {}
+        moves = {}
         for table in self._tables:
             parts = [each for link in self._links.links for each in self._moved(link, table, at)]
             if parts:
-                found[table] = Moved(
+                moves[table] = Moved(
                     np.concatenate([part.slots for part in parts]),
                     np.concatenate([part.bases for part in parts]),
                     np.concatenate([part.now for part in parts]),
                 )
-        return found
+        return moves
 
     def _moved(self, link: ShardLink, table: Table, at: tuple[int, int]) -> list[Moved]:
         """All that moved on a shard, in pieces."""
-        found: list[Moved] = []
-        while not found or len(found[-1].slots) == self._rows:
-            first = sum(len(each.slots) for each in found)
-            found.append(_patiently(link, partial(_moves, link, table, at, first, self._rows)))
-        return [each for each in found if len(each.slots)]
+        pieces: list[Moved] = []
+        while not pieces or len(pieces[-1].slots) == self._rows:
+            first = sum(len(each.slots) for each in pieces)
+            pieces.append(_patiently(link, partial(_moves, link, table, at, first, self._rows)))
+        return [each for each in pieces if len(each.slots)]
 
 
 def _moves(link: ShardLink, table: Table, at: LogPosition, first: int, most: int) -> Moved:

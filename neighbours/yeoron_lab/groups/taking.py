@@ -66,7 +66,7 @@ def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: i
     parts = _few_lags([merged(pushed.pushes) for pushed in cut.pushes.values()])
     if half:
         parts = tuple(
-            replace(part, usage=tuple(replace(one, sums=_halves(one.sums)) for one in part.usage))
+            replace(part, usage=tuple(replace(own, sums=_halves(own.sums)) for own in part.usage))
             for part in parts
         )
     read = _occurrences(parts)
@@ -108,8 +108,8 @@ def group_shares(occurrences: TimeArray, groups: int, curvature: float) -> Float
     if n <= 1 or not curvature:
         return np.ones(len(occurrences), dtype=np.float32)
     h = np.maximum(occurrences * curvature, 1e-9)
-    found: FloatArray = (np.expm1(-n * h) / (n * np.expm1(-h))).astype(np.float32)
-    return found
+    shares: FloatArray = (np.expm1(-n * h) / (n * np.expm1(-h))).astype(np.float32)
+    return shares
 
 
 def _few_lags(parts: Sequence[Push]) -> tuple[Push, ...]:
@@ -145,10 +145,10 @@ def _occurrences(parts: Sequence[Push]) -> dict[str, Any]:
 
 def _of(read: dict[str, Any], ids: IntArray) -> TimeArray:
     """Occurrences of some words, float64 [n]; 0 for those that were noise alone."""
-    found = np.zeros(len(ids), dtype=np.float64)
+    occurrences = np.zeros(len(ids), dtype=np.float64)
     at = positions(read["ids"], ids)
-    found[at >= 0] = read["times"][at[at >= 0]]
-    return found
+    occurrences[at >= 0] = read["times"][at[at >= 0]]
+    return occurrences
 
 
 def _sent(moved: Moved, shares: FloatArray, *, half: bool) -> tuple[Any, FloatArray]:
@@ -163,14 +163,14 @@ def _sent(moved: Moved, shares: FloatArray, *, half: bool) -> tuple[Any, FloatAr
 def drained(scores: ScoreKeeper) -> list[WindowScore]:
     """Source, window, sum and pairs of what was scored since the last call; forgotten there."""
     with scores.lock:
-        found = [
+        drained_scores = [
             (source, start, loss, pairs)
             for source, entry in scores.sources.items()
             for start, (loss, pairs) in entry.windows.items()
         ]
         for entry in scores.sources.values():
             entry.windows = {}
-    return found
+    return drained_scores
 
 
 def take_over(scores: ScoreKeeper, drained: Iterable[WindowScore]) -> None:

@@ -27,11 +27,11 @@ def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
             keeper.launch()
             keepers.append(keeper)
         deadline = time.monotonic() + START_S
-        found = [leader]
+        locations = [leader]
         for keeper in keepers:
-            found.append(keeper.ready(deadline))
+            locations.append(keeper.ready(deadline))
             keeper.watch()
-        yield found
+        yield locations
 
 
 def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:

@@ -43,8 +43,8 @@ class PortionInput:
 
     @property
     def arrays(self) -> list[Array]:
-        found = [self.tokens, self.sentences, self.keep, self.pool, self.weights]
-        return [each for each in found if each is not None]
+        arrays = [self.tokens, self.sentences, self.keep, self.pool, self.weights]
+        return [each for each in arrays if each is not None]
 
     def fits(self, words: int, contexts: int) -> bool:
         """Whether it names only rows that its portion has."""

@@ -156,6 +156,6 @@ class Lbfgs:
         self._pairs.clear()
 
 
-def dot(one: Tensor, other: Tensor) -> float:
+def dot(left: Tensor, right: Tensor) -> float:
     """The inner product of two tables of rows, summed in float64 by column."""
-    return float((one * other).sum(dim=0, dtype=torch.float64).sum())
+    return float((left * right).sum(dim=0, dtype=torch.float64).sum())

@@ -391,10 +391,10 @@ class RoundCalls:
         state, deadline = self._state, time.monotonic() + HOLD_S
         with state.changed:
             while True:
-                found = self._ask(node, result)
-                if isinstance(found, Task):
-                    return to_message(found, status="ok", do="compute")
-                if not found:
+                task = self._ask(node, result)
+                if isinstance(task, Task):
+                    return to_message(task, status="ok", do="compute")
+                if not task:
                     return _OVER
                 left = deadline - time.monotonic()
                 if left <= 0 or state.closing:
@@ -414,12 +414,12 @@ class RoundCalls:
         if ROUND not in waiting_for:
             return rounds.awaits(node)
         ended = rounds.ended
-        found = rounds.work(node, result, machine.board.active(), machine.config)
+        task = rounds.work(node, result, machine.board.active(), machine.config)
         if rounds.ended > ended:
             machine.finished()
         if rounds.ended > ended or result is not None:
             state.changed.notify_all()
-        return found
+        return task
 
 
 def check_gradient(node: str, *parts: FloatArray) -> None:

@@ -43,8 +43,8 @@ class Space:
         self._reach = reach
         self._ids = {table: _ids(offers, table) for table in WORD_TABLES}
         self.pairs = max(1, sum(offer.pairs for offer in offers.values()))
-        found = [tables.gather(t, vocabulary.slots(ids, "batch")) for t, ids in self._ids.items()]
-        self.start = torch.cat([torch.as_tensor(each) for each in found])
+        rows = [tables.gather(t, vocabulary.slots(ids, "batch")) for t, ids in self._ids.items()]
+        self.start = torch.cat([torch.as_tensor(each) for each in rows])
         self._device = TorchDevice(self.start.device)
         self._places = {name: self._where(offer) for name, offer in offers.items()}
         self.scale = self._scale(offers)
