@@ -99,7 +99,7 @@ def test_a_set_that_cannot_be_read_ends_with_a_sentence_and_no_result(
 ) -> None:
     folder = changesets.write(tmp_path / "set", sentences=90)
     (folder / "truth" / "graded.txt").unlink()
-    with pytest.raises(InputError, match=r"graded\.txt: there is no such file\."):
+    with pytest.raises(InputError, match=r"graded\.txt: there is no such file"):
         bench.bench_lsc(LscSetting(folder), as_json=False, results=tmp_path / "results")
     assert capsys.readouterr().out == ""
     assert not (tmp_path / "results").exists()
