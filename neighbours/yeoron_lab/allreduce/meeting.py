@@ -25,8 +25,7 @@ from embedding.exchange.topology import MeetingSpec
 from embedding.kernel.errors import ExchangeError
 from embedding.kernel.records import IntArray
 from yeoron_lab.allreduce.rendezvous import Rendezvous
-from yeoron_lab.allreduce.ring import Ring, RingSpec
-from yeoron_lab.allreduce.sockets import SocketRing
+from yeoron_lab.allreduce.ring import Ring, RingSpec, SocketRing
 
 _LOOK_SECONDS = 0.05
 FRESH = -1

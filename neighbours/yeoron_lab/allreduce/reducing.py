@@ -23,24 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta
-from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topology import TopologyConfig
 from embedding.exchange.transport import Transport, TransportMetrics
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from yeoron_lab.allreduce.density import DenseChoice, threshold
+from yeoron_lab.allreduce.density import DenseChoice
 from yeoron_lab.allreduce.meeting import Meeting
 from yeoron_lab.allreduce.membership import Membership
 from yeoron_lab.allreduce.replica import Replica
 from yeoron_lab.allreduce.writeback import NO_WINDOW, WriteBack, WriteBackSchedule
-
-ROW_BYTES = {"float16": 2, "float32": 4}
-"""Of an entry of a row that is pulled."""
 
 
 class ReducingTransport:
@@ -308,31 +303,3 @@ class ReducingTransport:
                 sent = narrow(widen(values)) if self._half else values
                 rest.append(RowDelta(delta.table, delta.ids[~here], sent))
         return dense, rest
-
-
-def joined(server: Transport, node: JoiningNode) -> Transport:
-    """The transport over `server` of a node that sums; waits until all nodes have met."""
-    if node.meeting is None:
-        return server
-    least = node.config.dense_share
-    if least is None:
-        least = threshold(node.meeting.size, ROW_BYTES[node.exchange.rows])
-    welcome = node.welcome
-    return ReducingTransport(
-        server,
-        Meeting(
-            node.meeting,
-            name=node.name,
-            incarnation=node.incarnation,
-            timeout_s=node.config.peer_timeout_s,
-            stop=node.stop,
-        ),
-        node.config,
-        dim=welcome.dim,
-        tokens=node.tokens,
-        buckets=node.buckets,
-        sequence=welcome.sequence,
-        offset=welcome.offset,
-        half=entry_type(node.exchange) == "float16",
-        least=least,
-    )

@@ -1,10 +1,18 @@
-"""Sums over all nodes: what a ring of nodes can do, whatever carries the numbers."""
+"""Sums over all nodes: what a ring of nodes can do, and the one of Unix sockets."""
 
 from __future__ import annotations
 
+import os
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
@@ -14,6 +22,10 @@ from embedding.kernel.records import IntArray
 
 FORM_SECONDS = 30.0
 """How long nodes that have met wait for each other's connections."""
+_LOOK_SECONDS = 0.02
+_CHUNK = 1 << 20
+"""Bytes of the leader's values that are handed on at a time."""
+_NOTHING = memoryview(b"")
 
 
 class RingSpec(Config):
@@ -66,3 +78,159 @@ def broken(rank: int, size: int, silent_s: float | None = None) -> BrokenRingErr
     """The error of a node whose peer is gone, or was silent for so many seconds."""
     what = "is gone" if silent_s is None else f"was silent for {silent_s:.0f} s"
     return BrokenRingError(f"all-reduce of {size} nodes: a peer of node {rank} {what}.")
+
+
+class SocketRing:
+    """A `Ring` through Unix sockets in the folder of a rendezvous, on one machine.
+
+    Each node sends to its right neighbour and receives from its left one. A sum goes around the
+    ring twice: first each part is added up on the way, then the finished parts are handed on (ring
+    all-reduce, Patarasuk and Yuan 2009). Each node sends 2·(n-1)/n of a sum. A part is finished on
+    one node and copied to the others, so that all have the same bits.
+
+    Who leaves a ring closes its sockets. Its neighbours notice and leave too, and so on around.
+    """
+
+    def __init__(self, spec: RingSpec, *, timeout_s: float) -> None:
+        self.rank, self.size = spec.rank, spec.size
+        self.bytes_sent = 0
+        self._timeout_s = timeout_s
+        self._left = self._right = None
+        if spec.size > 1:
+            with self._broken():
+                self._left, self._right = _joined(spec, min(timeout_s, FORM_SECONDS))
+
+    @property
+    def is_root(self) -> bool:
+        return self.rank == 0
+
+    def gather(self, header: IntArray) -> IntArray:
+        rows = np.zeros((self.size, len(header)), dtype=np.int64)
+        rows[self.rank] = header
+        self._hand_around(list(rows), self.rank)
+        return rows
+
+    def add_up(self, values: npt.NDArray[Any]) -> None:
+        if not values.size:
+            return
+        flat = _flat(values)
+        bounds = [values.size * i // self.size for i in range(self.size + 1)]
+        parts = [flat[low:high] for low, high in pairwise(bounds)]
+        for step in range(self.size - 1):
+            out, into = parts[self.rank - step], parts[self.rank - step - 1]
+            arrived = np.empty_like(into)
+            self._move(_bytes(out), _bytes(arrived))
+            into += arrived
+        self._hand_around(parts, self.rank + 1)
+
+    def from_leader(self, values: npt.NDArray[Any]) -> None:
+        whole = _bytes(values)
+        chunks = [whole[at : at + _CHUNK] for at in range(0, len(whole), _CHUNK)]
+        last = self.rank == self.size - 1
+        before = _NOTHING
+        for chunk in (*chunks, _NOTHING):
+            self._move(_NOTHING if last else before, _NOTHING if self.is_root else chunk)
+            before = chunk
+
+    def close(self) -> None:
+        for line in (self._left, self._right):
+            if line is not None:
+                line.close()
+
+    def _hand_around(self, parts: list[npt.NDArray[Any]], own: int) -> None:
+        """Every node's finished part on every node; `own` is the place of this node's."""
+        for step in range(self.size - 1):
+            out, into = ((own - step - back) % self.size for back in (0, 1))
+            self._move(_bytes(parts[out]), _bytes(parts[into]))
+
+    def _move(self, out: memoryview, into: memoryview) -> None:
+        """Send to the right and receive from the left, both at once: else all would send first."""
+        left, right = self._left, self._right
+        if left is None or right is None:
+            return
+        self.bytes_sent += len(out)
+        with self._broken():
+            while out or into:
+                ready = select.poll()
+                if out:
+                    ready.register(right, select.POLLOUT)
+                if into:
+                    ready.register(left, select.POLLIN)
+                readable = {line for line, _ in ready.poll(self._timeout_s * 1000)}
+                if not readable:
+                    raise TimeoutError
+                if out and right.fileno() in readable:
+                    out = out[right.send(out) :]
+                if into and left.fileno() in readable:
+                    got = left.recv_into(into)
+                    if not got:
+                        raise ConnectionResetError
+                    into = into[got:]
+
+    @contextmanager
+    def _broken(self) -> Iterator[None]:
+        """What a socket says of a peer, as an error of ours."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            silent_s = self._timeout_s if isinstance(error, TimeoutError) else None
+            raise broken(self.rank, self.size, silent_s) from error
+
+
+def _joined(spec: RingSpec, timeout_s: float) -> tuple[socket.socket, socket.socket]:
+    """Connections from the left neighbour and to the right one."""
+    deadline = time.monotonic() + timeout_s
+    # A socket's path has 107 characters at most. By the folder's descriptor it always fits.
+    folder = os.open(spec.folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def place(rank: int) -> Path:
+        return Path(f"/proc/self/fd/{folder}/ring-{spec.generation}-{rank}")
+
+    own = place(spec.rank)
+    right = None
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(own))
+            listener.listen(1)
+            right = _connected(place((spec.rank + 1) % spec.size), deadline)
+            listener.settimeout(max(0.01, deadline - time.monotonic()))
+            left, _ = listener.accept()
+    except BaseException:
+        if right is not None:
+            right.close()
+        raise
+    finally:
+        own.unlink(missing_ok=True)
+        os.close(folder)
+    for line in (left, right):
+        line.setblocking(False)
+    return left, right
+
+
+def _connected(place: Path, deadline: float) -> socket.socket:
+    """A connection to a node that may not listen yet."""
+    while True:
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(str(place))
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            line.close()
+            if time.monotonic() > deadline:
+                raise TimeoutError from error
+            time.sleep(_LOOK_SECONDS)
+        except BaseException:
+            line.close()
+            raise
+        else:
+            return line
+
+
+def _flat(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as one row, without a copy."""
+    if not values.flags.c_contiguous:
+        raise ValueError(f"sums: a C-contiguous array is accepted, got strides {values.strides}.")
+    return values.reshape(-1)
+
+
+def _bytes(values: npt.NDArray[Any]) -> memoryview:
+    return _flat(values).view(np.uint8).data if values.size else _NOTHING

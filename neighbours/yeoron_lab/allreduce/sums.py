@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from embedding.exchange.compression.base import entry_type
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES, TopologyTraits
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.exchange.transport import Transport
-from yeoron_lab.allreduce.meeting import depart
-from yeoron_lab.allreduce.reducing import joined
+from yeoron_lab.allreduce.density import threshold
+from yeoron_lab.allreduce.meeting import Meeting, depart
+from yeoron_lab.allreduce.reducing import ReducingTransport
 from yeoron_lab.allreduce.rendezvous import rendezvous
+
+ROW_BYTES = {"float16": 2, "float32": 4}
+"""Of an entry of a row that is pulled."""
 
 
 @contextmanager
@@ -29,4 +34,27 @@ def meet(config: TopologyConfig, names: tuple[str, ...], gpus: int) -> Iterator[
 def by_sums(server: Transport, node: JoiningNode) -> Transport:
     """Waits until all nodes have met. allreduce: each node holds a replica of the tables; hybrid:
     of the dense rows, the others go by the server (Kim 2019)."""
-    return joined(server, node)
+    if node.meeting is None:
+        return server
+    least = node.config.dense_share
+    if least is None:
+        least = threshold(node.meeting.size, ROW_BYTES[node.exchange.rows])
+    welcome = node.welcome
+    return ReducingTransport(
+        server,
+        Meeting(
+            node.meeting,
+            name=node.name,
+            incarnation=node.incarnation,
+            timeout_s=node.config.peer_timeout_s,
+            stop=node.stop,
+        ),
+        node.config,
+        dim=welcome.dim,
+        tokens=node.tokens,
+        buckets=node.buckets,
+        sequence=welcome.sequence,
+        offset=welcome.offset,
+        half=entry_type(node.exchange) == "float16",
+        least=least,
+    )

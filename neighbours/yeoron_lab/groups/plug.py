@@ -83,7 +83,7 @@ class ReplicatedServers:
 
     @staticmethod
     def trained(request: TrainRequest, leader: str) -> AbstractContextManager[list[str]]:
-        from yeoron_lab.groups.trained import following  # a server needs nothing of trainings
+        from yeoron_lab.groups.process import following  # a server needs nothing of trainings
 
         return following(request, leader)
 

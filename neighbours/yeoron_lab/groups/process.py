@@ -1,4 +1,5 @@
-"""The process of a group that follows, as a training starts it.
+"""The process of a group that follows, as a training starts it; the leading one is in the command's
+own process.
 
 It gets a GroupSpec as its argument, says on standard output where it listens, and ends on SIGTERM,
 or as soon as its standard input ends: with whoever started it, however that died. When it cannot go
@@ -11,14 +12,21 @@ import logging
 import os
 import signal
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
-from embedding.server.config import SyncConfig
+from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
-from yeoron_lab.processes import ProcessSpec, announce, end_with_parent
+from yeoron_lab.processes import START_S, ProcessKeeper, ProcessSpec, announce, end_with_parent
+
+if TYPE_CHECKING:
+    from embedding.training.request import TrainRequest
 
 
 class GroupSpec(ProcessSpec):
@@ -41,6 +49,56 @@ class GroupSpec(ProcessSpec):
 
     biases: int = Field(default=0, ge=0)
     """Columns that are no part of a vector."""
+
+
+@contextmanager
+def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
+    """Where each group's server is reached, the leader's first, for the length of a `with` block.
+
+    A process that dies is started again, at the same port.
+    """
+    with ExitStack() as stack:
+        keepers = []
+        for index in range(1, request.topology.server_groups):
+            keeper = ProcessKeeper(_spec(request, leader, index))
+            stack.callback(keeper.end)
+            stack.callback(keeper.hint)
+            keeper.launch()
+            keepers.append(keeper)
+        deadline = time.monotonic() + START_S
+        locations = [leader]
+        for keeper in keepers:
+            locations.append(keeper.ready(deadline))
+            keeper.watch()
+        yield locations
+
+
+def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:
+    from embedding.training.request import set_of  # the group's own process trains nothing
+
+    group = GroupConfig(
+        leader=leader,
+        name=f"group-{index}",
+        every_s=request.topology.exchange_every_s,
+        rows=request.exchange.rows,
+    )
+    server = ServerConfig(
+        **{
+            "half_life_tokens": None,
+            **set_of(request.server),
+            "config_digest": request.model.digest(),
+            "group": group,
+        }
+    )
+    return GroupSpec(
+        server=server,
+        index=index,
+        sync=request.sync,
+        dim=request.model.width,
+        seed=request.model.seed,
+        buckets=request.model.gram_rows,
+        biases=request.model.biases,
+    )
 
 
 def main() -> None:
