@@ -199,12 +199,3 @@ def _code(process: subprocess.Popen[bytes]) -> int | str:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait(_ENDING_S)
-<<<<<<< HEAD
-=======
-
-
-def _path() -> str:
-    """Where the child finds these packages, whatever its working folder."""
-    roots = dict.fromkeys(str(Path(module).resolve().parents[1]) for module in (core, __file__))
-    return os.pathsep.join(p for p in (*roots, os.environ.get("PYTHONPATH", "")) if p)
->>>>>>> 40b70955 (Say what locals of the laboratory, the measurements and the demo hold (neighbours))

@@ -34,8 +34,8 @@ from embedding.exchange.token import read_token
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import PlatformError, RefusedError, YeoronError
 from embedding.kernel.fields import Entries
-from embedding.kernel.records import IntArray, Table
 from embedding.kernel.processes import end_process, end_with_parent
+from embedding.kernel.records import IntArray, Table
 from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters, Parts
