@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx
 from rich.console import Console
 
+from embedding.kernel.durable import replaced
 from embedding.kernel.errors import PlatformError
 from embedding.platform.addresses import addresses
 from embedding.platform.notes import notes
@@ -29,7 +31,6 @@ from yeoron_demo.summary import (
     of_sources,
     print_summary,
     reports,
-    write_summary,
 )
 from yeoron_demo.watch import EVALUATE, STREAM, TREND, Watch, watch_until_done
 
@@ -69,7 +70,8 @@ def run_demo(
         summary = _summarise(demo, plan, watch, airflow, supervisor, time.monotonic() - started)
     finally:
         airflow.close()
-    write_summary(home / "summary.json", summary)
+    with replaced(home / "summary.json") as file:
+        file.write(json.dumps(summary, ensure_ascii=False, indent=2, default=str).encode())
     print_summary(summary, [*reports(demo).values()], console)
     console.print(
         f"While it runs, `yeoron trends stories`, `yeoron status` and `yeoron sources list` show "

@@ -31,17 +31,15 @@ def planted() -> frozenset[Called]:
     """What the generated corpus was made with, as it says itself."""
     made = truth()
     source_of = {part: source for source, part in PART_OF_SOURCE.items()}
-    return frozenset(
-        [
-            Called(change["date"][:7], change["word"], ROLES[kind])
-            for kind in ("born", "moved")
-            for change in made[kind]
-        ]
-        + [
-            Called(source_of[change["part"]], change["word"], DIFFERS)
-            for change in made["contrast"]
-        ]
+    changes = [
+        Called(planted["date"][:7], planted["word"], ROLES[kind])
+        for kind in ("born", "moved")
+        for planted in made[kind]
+    ]
+    contrasts = (
+        Called(source_of[planted["part"]], planted["word"], DIFFERS) for planted in made["contrast"]
     )
+    return frozenset([*changes, *contrasts])
 
 
 def called(
@@ -54,9 +52,8 @@ def called(
         for kind in RANKINGS
         for row in report[kind]
     ]
-    return frozenset(
-        [*windows, *(Called(row["source"], row["word"], DIFFERS) for row in contrasts)]
-    )
+    sources = (Called(row["source"], row["word"], DIFFERS) for row in contrasts)
+    return frozenset([*windows, *sources])
 
 
 def astray(

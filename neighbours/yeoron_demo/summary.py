@@ -4,17 +4,14 @@ what can hardly be chance.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 from rich.console import Console
 from rich.table import Table
 
-from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError
 from embedding.settings import Settings
 from embedding.show.terminal import story_lines
@@ -100,12 +97,6 @@ def listed(rows: list[dict[str, Any]], most: int) -> str:
     shown = [f"{row['word']} ({sureness(row['q'])})" for row in rows[:most]]
     rest = len(rows) - len(shown)
     return ", ".join(shown) + (f", {rest:,} more" if rest else "")
-
-
-def write_summary(path: Path, summary: dict[str, Any]) -> None:
-    """Write the summary whole or not at all."""
-    with replaced(path) as file:
-        file.write(json.dumps(summary, ensure_ascii=False, indent=2, default=str).encode())
 
 
 def _headline(metric: str) -> bool:
