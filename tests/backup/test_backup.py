@@ -28,18 +28,21 @@ from backup.conftest import (
 )
 from embedding.backup import collecting, repositories, restoring
 from embedding.backup.collecting import back_up
-from embedding.backup.manifest import BACKUP_MANIFEST, UNFINISHED, parse_backup
+from embedding.backup.manifest import parse_backup
 from embedding.backup.restoring import restore
-from embedding.backup.staging import STAGE
 from embedding.cli import app
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, UnavailableError
-from embedding.kernel.private import UMASK
 from embedding.platform.operate import bring_up
 from embedding.server.recovery.checkpoint import numbers
 from embedding.settings import Settings
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.snapshots.store import SnapshotStore
+
+BACKUP_MANIFEST = "backup.json"
+UNFINISHED = "backup.unfinished"
+STAGE = ".restoring"
+UMASK = 0o077
 
 
 class Killed(BaseException):

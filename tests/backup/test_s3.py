@@ -12,13 +12,14 @@ import pytest
 
 from backup.conftest import home_settings, tree
 from embedding.backup.collecting import back_up
-from embedding.backup.manifest import UNFINISHED
 from embedding.backup.repositories import ObjectRepository, open_repository
 from embedding.backup.restoring import restore
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, SnapshotError
 from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from s3server import Fault, S3Server, serving_s3
+
+UNFINISHED = "backup.unfinished"
 
 BUCKET = "yeoron"
 DENIED = {"status": "403 Forbidden", "code": "AccessDenied"}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from backup.conftest import WORDS, Pusher, fill_stores, home_settings, tree
 from embedding.backup import collecting
 from embedding.backup.collecting import back_up
-from embedding.backup.manifest import BACKUP_MANIFEST, parse_backup
+from embedding.backup.manifest import parse_backup
 from embedding.backup.restoring import restore
 from embedding.cli import app
 from embedding.forgetting import ErasureRequest, forget
@@ -27,6 +27,8 @@ from embedding.platform.serving import server_for
 from embedding.server.service import ParameterServer
 from embedding.settings import HostsConfig, Settings
 from yeoron_lab.ports import lasting_port
+
+BACKUP_MANIFEST = "backup.json"
 
 CONTROL, SERVER = "127.0.0.2", "127.0.0.3"
 """Other addresses of this machine; settings refuse loopback, so they are put in behind them."""

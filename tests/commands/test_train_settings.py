@@ -11,11 +11,12 @@ from embedding.commands.training import OPTIONS, request_of
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
 from embedding.training.checks import check_options
-from embedding.training.request import TrainRequest
-from embedding.training.settings import PASSED_OVER, TRAINING_SECTIONS, taken
+from embedding.training.settings import PASSED_OVER, taken
+
+TRAINING_SECTIONS = ("model", "text", "stream", "node", "exchange", "sync", "server")
 
 
-def request(settings: dict[str, dict[str, Any]], **options: object) -> TrainRequest:
+def request(settings: dict[str, dict[str, Any]], **options: object):
     """The request of a command line that names `options`, under such settings."""
     return request_of(Path("c.jsonl"), options, settings)
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from embedding.commands.trends import COMPUTED
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
+
+COMPUTED = 3
 
 BORN = 2
 """The window that brings the only news."""

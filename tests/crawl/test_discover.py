@@ -11,7 +11,7 @@ import pytest
 
 from constants import with_constants
 from embedding.crawl.config import DiscoverConfig
-from embedding.discovery.searching import Discoverer, Discovery
+from embedding.discovery.searching import Discoverer
 from embedding.kernel.errors import InputError
 from embedding.sources.config import SourceConfig
 from yeoron_simweb.config import SimwebConfig
@@ -37,7 +37,7 @@ def documents() -> list[dict[str, object]]:
 
 @pytest.fixture(name="search")
 def search_fixture(quick):
-    async def search(base: str, **more: Any) -> Discovery:
+    async def search(base: str, **more: Any):
         return await _search(quick, base, **more)
 
     return search
@@ -50,7 +50,7 @@ async def _search(
     known: tuple[SourceConfig, ...] = (),
     rejected: tuple[str, ...] = (),
     **more: Any,
-) -> Discovery:
+):
     hosts = (base.removeprefix("http://"), *more.pop("hosts", ()))
     search = Discoverer(quick(*hosts), with_constants(DiscoverConfig, **more), words, str)
     return await search.search([f"{base}/"], known, rejected)

@@ -9,18 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.exchange import codec
-from embedding.exchange.numbers import (
-    FREE,
-    MOST_BYTES,
-    MOST_GROWTH,
-    expanded,
-    read,
-    squeezed,
-    written,
-)
+from embedding.exchange.numbers import expanded, read, squeezed, written
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
+
+FREE = 1_048_576
+MOST_BYTES = 10
+MOST_GROWTH = 200
 
 whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)
 

@@ -14,7 +14,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
-from embedding.exchange.topology import MeetingSpec, TopologyConfig
+from embedding.exchange.topology import TopologyConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
@@ -51,7 +51,7 @@ def rows(state: ServerState) -> np.ndarray:
     return tables[:, 0].astype(np.float64)
 
 
-def node(state: ServerState, kind: str, rank: int, meeting: MeetingSpec | None) -> None:
+def node(state: ServerState, kind: str, rank: int, meeting) -> None:
     """Learns its script."""
     name = NAMES[rank]
     line = Line(state, name)

@@ -15,8 +15,10 @@ import pytest
 import uvicorn
 
 from embedding.kernel import connections
-from embedding.kernel.connections import MOST_CONNECTIONS, BoundedProtocol
+from embedding.kernel.connections import BoundedProtocol
 from waiting import until
+
+MOST_CONNECTIONS = 64
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 

@@ -9,7 +9,9 @@ from datetime import datetime
 import pytest
 
 from embedding.kernel.errors import InputError
-from embedding.kernel.logs import KEYS, JsonFormatter, as_json, blanked
+from embedding.kernel.logs import JsonFormatter, as_json, blanked
+
+KEYS = ("time", "level", "process", "node", "window", "message", "fields")
 
 
 def line(logger: logging.Logger, caplog: pytest.LogCaptureFixture) -> dict:

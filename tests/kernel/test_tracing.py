@@ -9,7 +9,9 @@ import pytest
 
 from embedding.kernel import tracing
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.tracing import ENDPOINT_VARIABLE, NO_TRACES, Traces, open_traces
+from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
+
+ENDPOINT_VARIABLE = "YEORON_TRACE__ENDPOINT"
 
 exporting = pytest.importorskip(
     "opentelemetry.sdk.trace.export.in_memory_span_exporter", reason="the extra `otel`"

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
     PROTOCOL_VERSION,
@@ -20,7 +19,7 @@ from embedding.exchange.protocol import (
     Push,
     VocabularyDelta,
 )
-from embedding.exchange.topology import MeetingSpec, TopologyConfig
+from embedding.exchange.topology import MeetingSpec
 from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.grouping import Followers
@@ -43,9 +42,7 @@ class Line:
         self.pushes: list[Push] = []
         state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
 
-    def admit(
-        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
-    ) -> IntArray:
+    def admit(self, words: Sequence[str], counts: IntArray, contributors=None) -> IntArray:
         del contributors
         return self.state.words.admit(words, counts)
 
@@ -103,7 +100,7 @@ class Ran:
 
 def in_step(
     scripts: Sequence[Sequence[Block]],
-    config: TopologyConfig,
+    config,
     sync: SyncConfig | None = None,
     *,
     least: float = 0.5,

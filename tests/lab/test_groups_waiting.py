@@ -21,7 +21,6 @@ from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
-from embedding.server.words.readers import Wait
 from waiting import until
 from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.leading import LedGroups
@@ -117,7 +116,7 @@ class Waiting(RuleBasedStateMachine):
         about = {"nodes": nodes, "departed": sorted(self.left & self.known), "age_s": 0.0}
         self.groups.changes("b", -1, 0, about)
 
-    def _wait(self) -> Wait:
+    def _wait(self):
         return self.state.wait([WINDOW], closed=True)
 
     @rule(node=st.sampled_from(sorted(GROUP)), source=st.sampled_from(("가", "나")))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from embedding.models.inference import Frame, directions
-from embedding.models.twins import _NEAR, _NOISE, PRIOR, Twins
+from embedding.models.twins import _NEAR, _NOISE, Twins
+
+PRIOR = 0.01
 
 DIM, KNOWN, ROWS = 12, 60, 900
 STEP = _NOISE * 2.0**7

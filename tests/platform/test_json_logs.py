@@ -13,9 +13,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from embedding.kernel.logs import FORMAT_VARIABLE, KEYS
 from waiting import until
 from yeoron_lab.ports import lasting_port
+
+FORMAT_VARIABLE = "YEORON_LOG__FORMAT"
+KEYS = ("time", "level", "process", "node", "window", "message", "fields")
 
 MARKED = "감추어진글"
 

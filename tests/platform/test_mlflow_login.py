@@ -17,7 +17,6 @@ import httpx
 import pytest
 
 from embedding.evaluation.runs import connect, reported
-from embedding.kernel.connections import MOST_CONNECTIONS
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.platform.addresses import experiment_url
 from embedding.platform.mlflow_app import LoginRequired, mlflow_app
@@ -25,6 +24,8 @@ from embedding.settings import Settings
 from embedding_airflow.tracking.recording import experiment_id
 from waiting import until
 from yeoron_lab.ports import lasting_port
+
+MOST_CONNECTIONS = 64
 
 pytest.importorskip("mlflow")
 

@@ -21,12 +21,15 @@ from embedding.database.copying import postgres_rows, sqlite_rows
 from embedding.evaluation.runs import connect
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.platform import moving
-from embedding.platform.databases import DATABASES, check_databases, require_moved, where
-from embedding.platform.moving import MOVED_SUFFIX, move
+from embedding.platform.databases import check_databases, require_moved, where
+from embedding.platform.moving import move
 from embedding.platform.operate import airflow_variables, bring_up, prepare_airflow
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig
 from pgserver import PostgresServer
+
+DATABASES = ("airflow", "mlflow", "frontier")
+MOVED_SUFFIX = ".moved"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

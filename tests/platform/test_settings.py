@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import ConfigError
-from embedding.platform.databases import DATABASES
 from embedding.settings import SETTINGS_VARIABLE, load_settings
 from yeoron_demo.demo_settings import write_demo_settings
+
+DATABASES = ("airflow", "mlflow", "frontier")
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,11 @@ the row says how often the push was applied, and the word's count how often it w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from embedding.exchange.protocol import PulledRows, Push
 from embedding.kernel.records import Table
-from embedding.server.policies.board import Drop, Instruction
+from embedding.server.policies.board import Drop
 from embedding.server.state import ServerState
 
 DIM = 2
@@ -22,7 +21,7 @@ class Watched(ServerState):
 
     fate: dict[tuple[str, int], str]
 
-    def execute(self, instructions: Sequence[Instruction], now: float) -> None:
+    def execute(self, instructions, now: float) -> None:
         for instruction in instructions:
             what = "dropped" if isinstance(instruction, Drop) else "applied"
             self.fate |= {(ticket.node, ticket.sequence): what for ticket in instruction.tickets}

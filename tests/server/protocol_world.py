@@ -14,7 +14,6 @@ from named import named
 from protocol_checks import DIM, Checks, Node, Watched
 
 from embedding.exchange.codec import to_message
-from embedding.exchange.pace import ROUND
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
     PROTOCOL_VERSION,
@@ -31,6 +30,8 @@ from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.tables import RowCopy
 from embedding.server.rowstore.interface import RowShape
 from yeoron_lab.lbfgs.batch import Ready, Work
+
+ROUND = "a round of all nodes"
 
 ENDS = ("whole", "fails", "killed before", "killed after")
 """What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files

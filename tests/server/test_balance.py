@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import SourceProgress
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.consistency import LEAST, MOST, STILL, Balance
+from embedding.server.consistency import Balance
 from embedding.server.service import running_server
+
+LEAST = 0.03125
+MOST = 4.0
+STILL = 0.15
 
 BLOCK = 10_000
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedding.text.pool_worker import FULL, Collecting
+from embedding.text.pool_worker import Collecting
+
+FULL = 500
 
 
 class Node:

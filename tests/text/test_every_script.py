@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import EojeolReading
 from embedding.text.kiwi import shared_kiwi
-from embedding.text.morphemes import MORPHEME_TAGS, TOUCHES_BEFORE, TOUCHES_BEHIND
+from embedding.text.morphemes import MORPHEME_TAGS
 from embedding.text.normalise import normalise
 from embedding.text.passages import eojeols, split_sentences
 from embedding.text.pipeline import TextPipeline
 from embedding.text.tokenizers import TOKENIZERS
 from generated import examples
+
+TOUCHES_BEFORE = 1
+TOUCHES_BEHIND = 2
 
 MECAB = importlib.util.find_spec("mecab") is not None
 needs_mecab = pytest.mark.skipif(not MECAB, reason="python-mecab-ko is not installed")

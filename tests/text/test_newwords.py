@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import Document, Phrase
 from embedding.text.config import TextConfig
-from embedding.text.kiwi import MENTIONS, VARIETY, WordFinder
+from embedding.text.kiwi import WordFinder
 from embedding.text.pipeline import TextPipeline
+
+MENTIONS = 8
+VARIETY = 6
 
 WORD = "김밥맛"
 """Kiwi says 김밥 and 맛."""

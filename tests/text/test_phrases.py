@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import Document, Phrase, TokenBlock
 from embedding.text.config import TextConfig
-from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.passages import APART, BLANK, TOUCHES, Passage
 from embedding.text.phrases import Phrases
 from embedding.text.pipeline import TextPipeline
@@ -199,7 +198,7 @@ def test_memory_is_bounded_and_reckoned_as_it_is():
         ("환경 속 미생물", "환경 - 미생물", "000"),
     ],
 )
-def test_what_touches_in_a_text(kiwi: KiwiTokenizer, text, surfaces, links):
+def test_what_touches_in_a_text(kiwi, text, surfaces, links):
     for _ in range(3):  # analysed, out of the cache, and checked
         (found,) = kiwi.passages([text])
         assert " ".join(surface or "-" for surface in found.surfaces) == surfaces

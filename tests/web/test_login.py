@@ -15,17 +15,13 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
-from embedding.web.login import (
-    COOKIE,
-    MOST_CLIENTS,
-    MOST_TRIES,
-    TRY_SECONDS,
-    Login,
-    Tries,
-    ensure_token,
-    local_path,
-)
+from embedding.web.login import Login, Tries, ensure_token, local_path
 from embedding.web.tokens import ANALYST, OPERATOR, READER, accounts
+
+COOKIE = "yeoron_session"
+MOST_CLIENTS = 10_000
+MOST_TRIES = 10
+TRY_SECONDS = 60.0
 
 
 @pytest.fixture

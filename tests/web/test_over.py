@@ -11,9 +11,11 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from embedding.snapshots.evidence import DAY, DayCount
-from embedding.web.exploring import MOST_DAYS, days_view, span
+from embedding.web.exploring import days_view, span
 from embedding.web.filters import PageFilter
 from embedding.web.text import PageText
+
+MOST_DAYS = 400
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
 FIRST = int(START.timestamp() // DAY)

@@ -14,10 +14,11 @@ import httpx
 import pytest
 
 from embedding.kernel.certificates import make_certificate
-from embedding.kernel.connections import MOST_CONNECTIONS
 from embedding.kernel.ports import address_of, listen_on
 from waiting import until
 from yeoron_lab.ports import lasting_port
+
+MOST_CONNECTIONS = 64
 
 pytestmark = pytest.mark.slow
 COMMAND = (sys.executable, "-m", "embedding.cli", "web")

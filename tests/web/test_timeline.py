@@ -16,7 +16,7 @@ from embedding.trends import storage
 from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
 from embedding.web.config import WebConfig
-from embedding.web.pages import ReportOf, timeline
+from embedding.web.pages import timeline
 from waiting import until
 
 BORN = 3
@@ -36,7 +36,7 @@ def quiet(planted, tmp_path_factory) -> WebConfig:
     return WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
 
 
-def known_of(reader: Reader) -> ReportOf:
+def known_of(reader: Reader):
     return lambda ref: reader.known_report(ref.id)
 
 

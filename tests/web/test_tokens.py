@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.web.app import create_app
-from embedding.web.login import MOST_TRIES
 from embedding.web.tokens import TOKEN_PREFIX, AccessTokens, TokenRefusedError
+
+MOST_TRIES = 10
 
 
 def bearer(token: str) -> dict[str, str]:

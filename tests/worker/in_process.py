@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import (
     PROTOCOL_VERSION,
     Ack,
@@ -41,9 +40,7 @@ class InProcess:
         self.pushes: list[Push] = []
         state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
 
-    def admit(
-        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
-    ) -> IntArray:
+    def admit(self, words: Sequence[str], counts: IntArray, contributors=None) -> IntArray:
         del contributors
         return self.state.words.admit(words, counts)
 

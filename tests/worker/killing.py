@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from multiprocessing.process import BaseProcess
@@ -29,7 +29,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.process.node import NodeOutcome, run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 from waiting import until
@@ -62,7 +62,7 @@ class Chaos:
         self.server: BaseProcess | None = None
         self.node = NODE
         self.stop = threading.Event()
-        self.nodes: list[Future[NodeOutcome]] = []
+        self.nodes = []
         self.client = ParameterClient(
             f"grpc://127.0.0.1:{self.config.port}", node="looker", config=CLIENT
         )
@@ -123,7 +123,7 @@ class Chaos:
                 return
             time.sleep(0.02)
 
-    def ended(self) -> list[NodeOutcome]:
+    def ended(self):
         """How the nodes ended, once all is learnt."""
         self.reach(math.inf)
         return [node.result(timeout=PATIENCE_S) for node in self.nodes]

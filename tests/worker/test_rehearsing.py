@@ -10,13 +10,13 @@ import pytest
 from embedding.kernel.records import WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.process.rehearsing import Rehearsals, rehearsals_of
+from embedding.worker.process.rehearsing import rehearsals_of
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 MONTHS = CorpusShare(path="c.jsonl", window=WindowUnit.MONTH)
 
 
-def made(split: str = "rows", **fields: Any) -> Rehearsals:
+def made(split: str = "rows", **fields: Any):
     spec = NodeSpec(name="n0", server="grpc://127.0.0.1:1", **fields)
     return rehearsals_of(spec, SimpleNamespace(split=split))
 

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.exchange.pace import ROUND
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies.board import Drop, PendingPush
 from embedding.server.policies.traits import POLICIES
 from generated import examples
+
+ROUND = "a round of all nodes"
 
 NODES = ("a", "b", "c")
 KINDS = ["step", "step", "step", "ahead", "ahead", "idle", "leave", "join", "wait"]

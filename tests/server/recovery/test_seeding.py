@@ -22,12 +22,14 @@ from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableErro
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.ledger.sequence import Fences
-from embedding.server.recovery.seeding import NOTHING, roll_back_state
+from embedding.server.recovery.seeding import roll_back_state
 from embedding.server.service import running_server
 from embedding.settings import Settings
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
 from yeoron_lab.ports import lasting_port
+
+NOTHING = "nothing"
 
 DIM = 4
 JANUARY = Window.holding(datetime(2020, 1, 5, tzinfo=UTC), WindowUnit.MONTH)

@@ -13,7 +13,7 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
 from embedding.server.rows import torchdevice
 from embedding.server.rows.devices import HostDevice, RowDevice, pick_device
-from embedding.server.rows.steps import FetchingSteps, RowSteps
+from embedding.server.rows.steps import FetchingSteps
 from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps
 
@@ -21,7 +21,7 @@ ROWS = 50
 
 
 @pytest.fixture(params=["torch", "fetching", "triton"])
-def steps(request, device) -> tuple[RowSteps, RowDevice]:
+def steps(request, device):
     """Each way to change rows, with the device that it is for."""
     where = torch.device(device)
     if request.param == "torch":
@@ -40,7 +40,7 @@ def steps(request, device) -> tuple[RowSteps, RowDevice]:
     return tritonsteps.TritonSteps(where, 1), TorchDevice(where)
 
 
-def wide(steps: RowSteps, device: RowDevice, dim: int) -> RowSteps:
+def wide(steps, device: RowDevice, dim: int):
     alike = isinstance(steps, TorchSteps | FetchingSteps)
     return steps if alike else type(steps)(device.torch, dim)
 

@@ -22,11 +22,12 @@ from embedding.kernel.errors import RefusedError, SnapshotError
 from embedding.kernel.records import SourceProgress, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.snapshotting.amending import AMENDABLE
 from embedding.settings import Settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
+
+AMENDABLE = 2
 
 DIM, DAY = 4, 86_400
 START = datetime(2020, 2, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.validation import checked
-from embedding.server.words.usage import SourceUsage, UsageSums, added_up
+from embedding.server.words.usage import UsageSums, added_up
 from embedding.snapshots.format import Missing
 from embedding.snapshots.store import SnapshotStore
 from server.saving import saved
@@ -69,7 +69,7 @@ class Server:
     def usage(self) -> UsageSums:
         return self.state.accounts.usage
 
-    def sums(self, *starts: int) -> list[SourceUsage]:
+    def sums(self, *starts: int):
         return added_up(self.usage.held(starts))
 
 

@@ -19,9 +19,11 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus import corpus
 from embedding.worker.corpus.corpus import Offset
-from embedding.worker.corpus.reading import READ_AGAIN, blocks
+from embedding.worker.corpus.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples
+
+READ_AGAIN = "read again"
 
 LINES = 700
 

@@ -23,10 +23,12 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus import corpus
 from embedding.worker.corpus.corpus import NOT_UTF8, Offset, open_corpus, stretches
-from embedding.worker.corpus.reading import FIRST_TOKENS, blocks
+from embedding.worker.corpus.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples
 from yeoron_bench.datedlines import dated_lines
+
+FIRST_TOKENS = 1500
 
 PLAIN = TextConfig(tokenizer="whitespace", mask=False)
 lines_of = st.lists(

@@ -5,17 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.worker.learning.convergence import (
-    DECAY,
-    ENOUGH,
-    FIRST,
-    LAST,
-    LEFT,
-    MIN_TOKENS,
-    MOST_LAST,
-    Convergence,
-)
+from embedding.worker.learning.convergence import Convergence
 from generated import examples
+
+DECAY = 0.15
+ENOUGH = 0.001
+FIRST = 2.0
+LAST = 0.5
+LEFT = 0.9
+MIN_TOKENS = 64
+MOST_LAST = 15_000_000
 
 losses = st.none() | st.floats(0.0, 50.0)
 

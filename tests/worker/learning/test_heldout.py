@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 
 from embedding.kernel.records import Table
-from embedding.worker.learning.heldout import (
-    MAX_PAIRS,
-    MIN_PAIRS,
-    HeldOut,
-    HeldPairs,
-    hold_out,
-    pairs_of,
-)
+from embedding.worker.learning.heldout import HeldOut, HeldPairs, hold_out, pairs_of
 from embedding.worker.learning.planning import CodedText
+
+MAX_PAIRS = 8192
+MIN_PAIRS = 200
 
 
 def part(sentences: int, words: int = 50, length: int = 10, seed: int = 0) -> CodedText:

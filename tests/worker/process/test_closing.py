@@ -19,9 +19,11 @@ from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.ticks import Close
 from embedding.worker.process.gradient import GradientProcess
-from embedding.worker.process.rehearsing import MOST_REFUSALS, Closings
+from embedding.worker.process.rehearsing import Closings
 from embedding.worker.spec import NodeSpec
 from waiting import until
+
+MOST_REFUSALS = 3
 
 MODEL = ModelConfig(dim=8, sample=0.0)
 NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, rehearsal_passes=0).model_copy(

@@ -9,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.logs import log_place
-from embedding.worker.process.node import (
-    HEALTHY_SECONDS,
-    SAME_REASON,
-    Death,
-    Restarts,
-    _unstated,
-)
+from embedding.worker.process.node import Death, Restarts, _unstated
+
+HEALTHY_SECONDS = 600.0
+SAME_REASON = 3
 
 KILLED = _unstated("crawler", -signal.SIGKILL)
 DEFECT = Death("crawler", "ValueError in text/morphemes.py, line 107")

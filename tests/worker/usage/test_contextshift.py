@@ -12,9 +12,12 @@ from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.server.words.shifts import ContextShifts, added_up
 from embedding.worker.usage import contextshift
-from embedding.worker.usage.contextshift import CONTEXTS_PER_WORD, LEAST_PAIRS, context_shift
+from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.paircounts import PairCounts
 from server.saving import saved
+
+CONTEXTS_PER_WORD = 8
+LEAST_PAIRS = 20
 
 WORDS, DIM = 60, 12
 IDS = np.arange(WORDS) * 3 + 5

@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from embedding.worker.usage.countvectors import SMOOTHED, count_vectors
+from embedding.worker.usage.countvectors import count_vectors
 from embedding.worker.usage.paircounts import pair_counts
+
+SMOOTHED = 0.75
 
 WORDS, WINDOW = 30, 3
 

@@ -16,15 +16,7 @@ from hypothesis import strategies as st
 from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.payload import HandIn, WindowUse
 from embedding.exchange.protocol import PROTOCOL_VERSION
-from embedding.exchange.textcounts import (
-    READY,
-    SEND,
-    SHARE_COUNTS,
-    WAIT,
-    ShareCounts,
-    TextCounts,
-    added_up,
-)
+from embedding.exchange.textcounts import ShareCounts, added_up
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
@@ -38,6 +30,11 @@ from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.sharing import Peers
 from embedding.worker.usage.usage import UsageReader
 
+READY = "ready"
+SEND = "send"
+SHARE_COUNTS = "share_counts"
+WAIT = "wait"
+
 DIM, DAY, WORDS, DAYS = 8, 86_400, 40, 3
 LAST, MOST = (DAYS - 1) * DAY, 10**9
 LEXICON: Any = SimpleNamespace(
@@ -49,7 +46,7 @@ LEXICON: Any = SimpleNamespace(
 )
 
 
-def sent(counts: TextCounts) -> TextCounts:
+def sent(counts):
     """As a server gets them of a node."""
     message = from_message(ShareCounts, to_message(ShareCounts(DAY, 0, counts)))
     check(message, SHARE_COUNTS)
@@ -284,7 +281,7 @@ def test_a_node_alone_goes_on_alone_and_old_windows_are_forgotten() -> None:
     assert len(shared._windows) < 9
 
 
-def counts(sentences: list[list[int]]) -> TextCounts:
+def counts(sentences: list[list[int]]):
     tokens = np.array([word for one in sentences for word in one], dtype=np.int32)
     ends = np.cumsum([0, *map(len, sentences)])
     seen = np.bincount(tokens, minlength=WORDS).astype(float)

@@ -10,9 +10,12 @@ import pytest
 from embedding.exchange.payload import BUSIEST, TIMES, UNITS, ContextSums, WindowUse
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
-from embedding.worker.usage.contexts import REPEATED
 from embedding.worker.usage.past import PastTexts, of_busiest
-from embedding.worker.usage.usage import FREQUENT, LEAST_MENTIONS, UsageReader
+from embedding.worker.usage.usage import UsageReader
+
+REPEATED = 6
+FREQUENT = 0.001
+LEAST_MENTIONS = 12
 
 DIM, DAY = 6, 86_400.0
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
