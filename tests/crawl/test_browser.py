@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
+from browsing import CHROMIUM
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium_process import ChromiumProcess, chromium_flags, find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
@@ -22,7 +22,7 @@ from embedding.sources.config import SourceConfig
 from waiting import eventually
 
 pytestmark = pytest.mark.browser
-needs_chromium = pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
 SHELL = """<html><body><ul></ul><img src="/pixel.png"><link rel=stylesheet href="/s.css">
 <script>
@@ -149,17 +149,17 @@ def files_below(folder: Path, name: str) -> list[Path]:
 
 @needs_chromium
 async def test_what_a_crashed_page_leaves_goes_with_its_browser(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Any, pool: BrowserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chromium writes dumps of crashed processes, which may hold text, beside its profile."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    browser = await ChromiumProcess.start(None)
-    page = await browser.browser.new_page()
+    await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
+    page = await pool.browser.browser.new_page()
     with contextlib.suppress(Exception):
         await page.goto("chrome://crash", timeout=5_000)
-    await browser.end()
+    await pool.close()
     assert files_below(tmp_path, "chromium") == []
 
 
@@ -173,12 +173,6 @@ async def test_a_missing_browser_is_one_clear_sentence(site: Any, quick: Any, re
     assert caught.value.reason == "no_browser"
     await pool.close()
     await fetcher.close()
-
-
-def test_the_switches() -> None:
-    flags = chromium_flags()
-    for flag in ("--disable-gpu", "--disable-background-networking", "--disable-sync"):
-        assert flag in flags
 
 
 @needs_chromium

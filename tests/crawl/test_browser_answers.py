@@ -8,15 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
+from browsing import CHROMIUM
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here"),
 ]
 
 SHAPED = "<body><h1>게시판</h1><script>fetch('/menu');fetch('/list?p=1')</script></body>"

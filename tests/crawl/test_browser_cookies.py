@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from browsing import CHROMIUM
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.runner import SourceWeb
 from embedding.sources.config import SourceConfig
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here"),
 ]
 
 BOARD = """<body><script src="/own.js"></script>

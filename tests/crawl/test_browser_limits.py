@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
+from browsing import CHROMIUM
 from embedding.crawl import browser
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig
@@ -21,7 +21,7 @@ from waiting import eventually
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here"),
 ]
 
 GOOD = "<ul><li>글 하나</li><li>글 둘</li></ul>"

@@ -4,12 +4,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from embedding.crawl.charset import decode
 from embedding.crawl.extract import read_page
 from embedding.crawl.fetcher import Response
 from embedding.kernel.errors import FetchError
 
 TEXT = "여론은 글에서 움직인다. 똠방각하 펲시콜라"  # the last two words are outside EUC-KR
+
+
+def decode(body: bytes, headers: dict[str, str]) -> str:
+    return Response("http://a/b", 200, headers, body).text()
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "cp949", "utf-8-sig", "utf-16"])

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from browsing import CHROMIUM
 from crawling import crawl
-from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.services import read_clock
@@ -90,7 +90,7 @@ async def test_every_kind_of_source_of_the_simulated_web(
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 async def test_the_board_of_the_simulated_web(
     simweb: str, quick: Any, frontier: Frontier, tmp_path: Path
 ) -> None:

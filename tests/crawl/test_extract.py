@@ -15,10 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.crawl.extract import Extracted, digest, extract
-from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Request
-from embedding.kernel.children import pack, unpack
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage
 from generated import examples
@@ -175,21 +173,13 @@ def answered(text: str, number: int | str = "") -> FetchedPage:
     return FetchedPage(f"{URL}{number}", "", text.encode(), {"content-type": TYPE})
 
 
-def test_answers_of_the_worker_round_trip() -> None:
-    found = extract(page(), URL, "UTC")
-    header, signature = encode(found)
-    assert decode(unpack(pack(header)[8:]), signature) == found
-    with pytest.raises(FetchError) as caught:
-        decode({"reason": "empty", "message": "no text"}, b"")
-    assert caught.value.reason == "empty"
-
-
 @pytest.mark.parametrize("processes", [0, 1])
 async def test_extraction_outside_the_loop(processes: int) -> None:
     extractor = Extractor(processes, 20.0, 50_000)
     try:
-        jobs = [extractor.read(answered(page(), n), "UTC", 0) for n in range(5)]
-        assert all("문단" in found.text for found in await asyncio.gather(*jobs))
+        head = '<meta name="author" content="홍길동"><link rel="canonical" href="/news/canonical">'
+        jobs = [extractor.read(answered(page(head), n), "UTC", 0) for n in range(5)]
+        assert await asyncio.gather(*jobs) == [extract(page(head), URL, "UTC")] * 5
         with pytest.raises(FetchError) as caught:
             await extractor.read(answered("<html></html>"), "UTC", 0)
         assert caught.value.reason in ("empty", "parse")

@@ -19,6 +19,7 @@ from embedding.commands.reasons import EVENTS, REASONS
 from embedding.crawl.addresses import canonical, host_of, plain
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import read_page
+from embedding.crawl.fetcher import Response
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.robots import Robots
 from embedding.crawl.staleness import Event
@@ -224,11 +225,9 @@ class OneAnswer:
         self.answer = body, kind
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
-        from embedding.crawl.charset import decode
-
         body, kind = self.answer
         headers = {"content-type": kind}
-        text = "" if body.startswith(b"\x1f\x8b") else decode(body, headers)
+        text = "" if body.startswith(b"\x1f\x8b") else Response(url, 200, headers, body).text()
         return FetchedPage(url, text, body, headers)
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:

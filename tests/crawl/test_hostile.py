@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from browsing import CHROMIUM
 from crawling import crawl
-from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import SystemResolver
 from embedding.crawl.frontier import Frontier
@@ -205,7 +205,7 @@ async def test_nothing_leads_past_robots_or_to_a_private_address(
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 async def test_scripts_lead_nowhere_else_either(
     site: Any, other_site: Any, quick: Any, reply: Any, rebinding: None
 ) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml.html import document_fromstring
 
-from embedding.crawl.jsonld import blocks, described, objects, texts_of
+from embedding.crawl.jsonld import blocks
 
 VALUES = st.recursive(
     st.text(st.characters(exclude_characters="<", exclude_categories=["Cs", "Cc"]), max_size=20),
@@ -121,12 +121,6 @@ def test_a_hostile_block_takes_time_linear_in_it(begin: str) -> None:
     assert time.process_time() - before < 5
 
 
-def test_a_property_may_be_a_list_or_an_object_with_its_value() -> None:
-    nested = [{"@value": "2024-03-01T09:00:00&#x2B;09:00"}, ["x"], 3, {"name": "y"}]
-    assert list(texts_of(nested)) == ["2024-03-01T09:00:00+09:00"]
-    assert list(texts_of("가")) == list(texts_of(["가"])) == ["가"]
-
-
 def test_a_broken_block_does_not_hide_the_others() -> None:
     tree = document_fromstring(
         '<script type="application/ld+json">{"a": </script>'
@@ -135,25 +129,13 @@ def test_a_broken_block_does_not_hide_the_others() -> None:
     assert blocks(tree) == [{"b": 1}]
 
 
-def test_a_page_describes_itself_by_graph_and_entity_and_not_by_lists() -> None:
-    value = {
-        "@graph": [
-            {"name": "page", "mainEntity": {"name": "article"}},
-            {"@type": "ItemList", "itemListElement": [{"name": "other"}]},
-        ]
-    }
-    assert [one["name"] for one in described(value) if "name" in one] == ["page", "article"]
-    assert {one.get("name") for one in objects(value)} == {None, "page", "article", "other"}
-
-
-def test_a_deep_block_ends() -> None:
-    assert blocks(page("[" * 100_000)) == []
-    assert list(objects(json.loads('{"a":' * 50 + "1" + "}" * 50)))
-
-
 @pytest.mark.parametrize(
     "script",
     ["{“a”: “b”, “c”: “d”}", '{\\"a\\": \\"b\\", \\"c\\": \\"d\\"}', '{"a": "b",<br />\n"c": "d"}'],
 )
 def test_quotes_of_word_processors_escaped_ones_and_line_ends_of_editors(script: str) -> None:
     assert blocks(page(script)) == [{"a": "b", "c": "d"}]
+
+
+def test_a_deep_block_ends() -> None:
+    assert blocks(page("[" * 100_000)) == []

@@ -1,11 +1,10 @@
 import json
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pytest
-from lxml.html import document_fromstring
 
-from embedding.crawl.jsonld import blocks
-from embedding.crawl.publication import Publication, published
+from embedding.crawl.extract import extract
 
 URL = "https://news.example/1"
 BODY = (
@@ -15,11 +14,17 @@ MARCH = datetime(2024, 3, 1, tzinfo=UTC)
 JSON = '<script type="application/ld+json">{}</script>'
 
 
+class Publication(NamedTuple):
+    at: datetime | None = None
+    origin: str = "none"
+
+
 def read(
     head: str = "", body: str = BODY, zone: str = "UTC", now: datetime | None = None
 ) -> Publication:
-    tree = document_fromstring(f"<html><head>{head}</head><body>{body}</body></html>")
-    return published(tree, blocks(tree), URL, zone, now)
+    page = f"<html><head>{head}</head><body>{body}</body></html>"
+    found = extract(page, URL, zone, read_at=now)
+    return Publication(found.published_at, found.dated_by)
 
 
 @pytest.mark.parametrize(
@@ -323,3 +328,12 @@ def test_an_empty_meta_element_hides_no_other() -> None:
 )
 def test_a_news_agency_and_rdfa(line: str) -> None:
     assert read(body=line + BODY).at == datetime(2024, 3, 1, 9, 30, tzinfo=UTC)
+
+
+def test_a_page_describes_itself_by_graph_and_entity_and_not_by_lists() -> None:
+    own = {"name": "page", "mainEntity": {"@type": "Article", "datePublished": "2024-03-01"}}
+    other = {"@type": "Article", "datePublished": "2024-03-07"}
+    graph = {"@graph": [own, {"@type": "ItemList", "itemListElement": [other]}]}
+    assert read(JSON.format(json.dumps(graph))) == Publication(MARCH, "metadata")
+    del own["mainEntity"]
+    assert read(JSON.format(json.dumps(graph))).origin == "guess"

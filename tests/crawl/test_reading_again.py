@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
 from embedding.crawl.rewinding import erase_address, erase_source, rewind
-from embedding.crawl.tables import LEASES, USES, Fetched
+from embedding.crawl.tables import Fetched
 
 A, B = Incarnation("n0", "a"), Incarnation("n0", "b")
 
@@ -22,13 +22,18 @@ def frontier(database: str) -> Iterator[Frontier]:
     found.close()
 
 
+def table(connection: sa.Connection, name: str) -> sa.Table:
+    return sa.Table(name, sa.MetaData(), autoload_with=connection)
+
+
 def held(frontier: Frontier, incarnation: Incarnation, *sources: str) -> None:
     with frontier._engine.begin() as connection:
-        connection.execute(sa.delete(LEASES))
+        leases = table(connection, "frontier_leases")
+        connection.execute(sa.delete(leases))
         for source in sources:
             row = {"source": source, "holder": str(incarnation), "cost": 1.0, "rate": 0.0}
             row |= {"measured": 0.0, "gone": False, "until": 1e12, "fence": 1, "debts": "[]"}
-            connection.execute(sa.insert(LEASES).values(**row))
+            connection.execute(sa.insert(leases).values(**row))
     frontier.held_by(incarnation)
 
 
@@ -119,7 +124,8 @@ def test_what_is_too_old_or_forgotten_or_learnt_anew_is_not_read_again(frontier,
         learn(frontier, "s", "old", "https://a.example/y")
         erase_source(database, "s")
         with frontier._engine.begin() as connection:
-            assert not connection.execute(sa.select(USES)).all()
+            assert not connection.execute(sa.select(table(connection, "frontier_uses"))).all()
     with frontier._engine.begin() as connection:
-        names = connection.execute(sa.select(USES.c.key)).scalars().all()
+        uses = table(connection, "frontier_uses")
+        names = connection.execute(sa.select(uses.c.key)).scalars().all()
     assert "old" not in names

@@ -17,7 +17,9 @@ def test_a_browser_without_a_sandbox_is_said_once(monkeypatch, caplog, user: int
     try:
         with caplog.at_level(logging.WARNING, logger="embedding.crawl.chromium_process"):
             assert [sandboxed() for _ in range(3)] == [on] * 3
-            assert ("--no-sandbox" in chromium_flags()) is not on
+            flags = chromium_flags()
+            assert ("--no-sandbox" in flags) is not on
+            assert {"--disable-gpu", "--disable-background-networking", "--disable-sync"} < {*flags}
         said = [line for line in caplog.messages if "without its sandbox" in line]
         assert len(said) == (0 if on else 1)
     finally:
