@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from embedding.commands import training as command
+from embedding.training import TrainProgress
 from embedding.training.nodes import ProgressReader
-from embedding.training.request import TrainProgress
 
 
 def show(

@@ -1,26 +1,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.crawl.shingles import signature, similar
-from embedding.discovery.pagelinks import form_of, likely, read_links, spread
+from embedding.crawl.shingles import signature
+from embedding.discovery.pagelinks import read_links
 from embedding.discovery.ranking import (
     Known,
     Listed,
     SampledDocument,
-    divergence,
-    name_of,
     named,
-    per_day,
     rank,
 )
-
-COUNTS = st.dictionaries(st.text("abcd", min_size=1, max_size=2), st.integers(1, 50), max_size=8)
 
 
 def text(*words: str) -> str:
@@ -38,18 +34,6 @@ def listed(name: str, kind: str, ids: range, *words: str, requests: int = 1) -> 
     return Listed(
         kind, f"https://x.kr/{name}", "https://x.kr/", urls, samples=samples, requests=requests
     )
-
-
-@given(COUNTS, COUNTS)
-def test_divergence_is_symmetric_and_between_0_and_1(left, right) -> None:
-    value = divergence(left, right)
-    assert 0.0 <= value <= 1.0
-    assert value == pytest.approx(divergence(right, left))
-    assert divergence(left, {word: 3 * n for word, n in left.items()}) == pytest.approx(0.0)
-
-
-def test_words_that_are_all_different_are_one_bit_apart() -> None:
-    assert divergence({"a": 3, "b": 1}, {"c": 2}) == pytest.approx(1.0)
 
 
 def test_of_several_listings_of_the_same_articles_the_cheapest_is_proposed() -> None:
@@ -89,6 +73,7 @@ def test_other_words_go_before_the_same_words() -> None:
     other = listed("other", "feed", range(40, 60), "바다")
     chosen, _ = rank([same, other], known)
     assert [one.url for one in chosen] == [other.url, same.url]
+    assert chosen[0].difference == pytest.approx(1.0), "all words are different"
     assert chosen[0].difference > chosen[1].difference
 
 
@@ -99,21 +84,18 @@ def test_a_listing_without_texts_brings_nothing() -> None:
     assert dropped[0][1] == "no text was found behind what it lists"
 
 
-def test_documents_a_day() -> None:
-    start = datetime(2020, 2, 1, tzinfo=UTC)
-    assert per_day([start + timedelta(hours=6 * n) for n in range(9)]) == pytest.approx(4.0)
-    assert per_day([start]) is None
-
-
 def test_names_are_unique_and_valid() -> None:
-    assert name_of("https://www.x.kr/뉴스/rss?x=1") == "x.kr-rss"
-    chosen, _ = rank([listed("rss", "feed", range(10, 20), "시장")], Known())
+    chosen, _ = rank([listed("뉴스/rss?x=1", "feed", range(10, 20), "시장")], Known())
+    assert [one.name for one in chosen] == ["x.kr-rss"]
     assert [one.name for one in named(chosen, ["x.kr-rss"])] == ["x.kr-rss-2"]
 
 
-def test_signatures_of_unequal_length_are_not_similar() -> None:
-    assert similar(b"", signature("a b c d")) == 0.0
-    assert similar(signature("a b c d"), signature("a b c d")) == 1.0
+def test_documents_a_day() -> None:
+    start = datetime(2020, 2, 1, tzinfo=UTC)
+    feed = listed("rss", "feed", range(10, 20), "시장")
+    for times, rate in ((9, pytest.approx(4.0)), (1, None)):
+        timed = replace(feed, times=tuple(start + timedelta(hours=6 * n) for n in range(times)))
+        assert rank([timed], Known())[0][0].documents_per_day == rate
 
 
 PAGE = """<html><head><link rel="alternate" type="application/rss+xml" href="/news.xml">
@@ -135,16 +117,12 @@ def test_links_of_a_page() -> None:
 
 
 def test_addresses_that_differ_in_their_query() -> None:
-    form = form_of([f"https://x.kr/view.php?board=a&no={n}" for n in range(100, 120)])
-    assert form == r"/view\.php\?(?:[^#]*&)?no="
-    assert form_of([f"https://x.kr/list?page={n}" for n in range(100)]) is None
+    def articles(address: str) -> str | None:
+        links = "".join(f'<a href="{address}{n}">t</a>' for n in range(100, 120))
+        return read_links(PAGE % links, "https://x.kr/list").articles
 
-
-def test_few_of_one_form_and_short_ones_first() -> None:
-    urls = [*(f"https://x.kr/a/{n}" for n in range(10, 30)), "https://x.kr/board/free"]
-    assert likely(urls)[:2] == ["https://x.kr/a/10", "https://x.kr/board/free"]
-    assert spread(urls, 3) == [urls[0], urls[7], urls[14]]
-    assert spread(urls[:2], 5) == urls[:2]
+    assert articles("/view.php?board=a&amp;no=") == r"/view\.php\?(?:[^#]*&)?no="
+    assert articles("/list?page=") is None
 
 
 @given(st.text(), st.text())

@@ -10,7 +10,7 @@ from embedding.kernel.config import Config, validate, without_removed
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.settings import Settings, load_settings
-from embedding.training.request import TrainRequest
+from embedding.training import TrainRequest
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import PageConfig
 from embedding.worker.config import NodeConfig

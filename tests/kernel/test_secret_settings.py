@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from embedding.commands.sources import list_sources
+from embedding.cli import app
 from embedding.crawl.fetcher import Request
 from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.errors import ConfigError
@@ -92,7 +92,7 @@ def test_the_list_of_sources_for_programs_shows_no_cookie(
     tmp_path: Path, source: SourceConfig, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("YEORON_PATHS__HOME", str(tmp_path / "home"))
-    list_sources(tmp_path / "sources.toml", as_json=True)
+    app(["sources", "list", str(tmp_path / "sources.toml"), "--json"], standalone_mode=False)
     shown = capsys.readouterr()
     assert '"name": "board"' in shown.out
     assert SECRET not in shown.out + shown.err

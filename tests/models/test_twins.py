@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from embedding.models.inference import Frame, directions
-from embedding.models.twins import _NEAR, _NOISE, Twins
+from embedding.models.twins import Twins
 
-PRIOR = 0.01
+PRIOR, NOISE, NEAR = 0.01, 1.2, 0.5
 
 DIM, KNOWN, ROWS = 12, 60, 900
-STEP = _NOISE * 2.0**7
+STEP = NOISE * 2.0**7
 """A weight of contexts whose noise is a power of two, so that nothing is rounded."""
 
 
@@ -55,14 +55,14 @@ def test_shares_are_those_of_the_formula():
     known = np.arange(KNOWN)
     frame = world.frame(known)
     means = (world.sums / world.weights[:, None] - frame.origin).astype(np.float64)
-    own, noise = _NOISE / STEP, _NOISE / world.weights[0]
+    own, noise = NOISE / STEP, NOISE / world.weights[0]
     within = np.linalg.inv(frame.twins.axes @ frame.twins.axes.T)
     between = np.linalg.inv(frame.twins.axes).T @ np.diag(frame.twins.between)
     between = between @ np.linalg.inv(frame.twins.axes)
     asked = world.read(7, STEP) / STEP - frame.origin
     same, wide = (
         np.array([density(asked - mean, near * between + (own + noise) * within) for mean in means])
-        for near in (0.0, _NEAR**2)
+        for near in (0.0, NEAR**2)
     )
     expected = PRIOR * same / (PRIOR * same.sum() + (1 - PRIOR) * wide.sum())
     found = frame.twins.shares(
@@ -119,16 +119,14 @@ def test_few_contexts_say_little_and_more_of_them_more():
     assert shares[0] < 3 < 10 < shares[1]
 
 
-def test_many_words_are_looked_at_in_parts(monkeypatch):
+def test_many_words_are_looked_at_in_parts():
     world = World()
     frame = world.frame(np.arange(KNOWN))
     means = (world.sums / world.weights[:, None] - frame.origin).astype(np.float64)
     weights = np.resize(np.array([3.0, 70.0, 900.0], np.float32), KNOWN)
     whole = frame.twins.shares(means, weights).toarray()
-    monkeypatch.setattr("embedding.models.twins._BLOCK", 7)
-    np.testing.assert_allclose(
-        frame.twins.shares(means, weights).toarray(), whole, rtol=1e-3, atol=1e-6
-    )
+    many = frame.twins.shares(np.tile(means, (9, 1)), np.tile(weights, 9)).toarray()
+    np.testing.assert_allclose(many, np.tile(whole, (9, 1)), rtol=1e-3, atol=1e-6)
     assert whole.sum(axis=1).max() <= 1.0 + 1e-5
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.sources import dotted
 from embedding.sources.dotted import parse_json
 
 VALUES = st.recursive(
@@ -18,14 +17,13 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("at_once", [0, 1 << 18])
-@given(value=VALUES, encoding=st.sampled_from(["utf-8", "utf-16", "utf-8-sig"]))
-def test_in_steps_it_is_the_same_value(value: Any, encoding: str, at_once: int) -> None:
+@given(value=VALUES, encoding=st.sampled_from(["utf-8", "utf-16", "utf-8-sig"]), large=...)
+def test_in_steps_it_is_the_same_value(value: Any, encoding: str, large: bool) -> None:
+    """What is large is read in steps."""
+    value = ["긴 글 " * 50_000, value] if large else value
     text = json.dumps(value)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dotted, "_AT_ONCE", at_once)
-        assert parse_json(text) == value
-        assert parse_json(text.encode(encoding)) == value
+    assert parse_json(text) == value
+    assert parse_json(text.encode(encoding)) == value
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1} x', "[1,]", "[" * 300_000])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
-from embedding.sources.sitemap import read_map, read_sitemap
+from embedding.sources.kinds import read_listing
 
 URL = "https://news.example/sitemap.xml"
 NAMESPACES = (
@@ -37,10 +37,13 @@ OTHER = (
 )
 
 
+SOURCE = SourceConfig(name="s", kind="sitemap", url=URL, timezone="UTC")
+
+
 def read(text: str | bytes) -> ListingPage:
     body = text if isinstance(text, bytes) else text.encode()
     packed = body.startswith(b"\x1f\x8b")
-    return read_sitemap(FetchedPage(URL, "" if packed else body.decode(), body, {}), "UTC")
+    return read_listing(SOURCE, FetchedPage(URL, "" if packed else body.decode(), body, {}))
 
 
 @given(st.permutations([LOC, LASTMOD, IMAGE, VIDEO, NEWS, OTHER]), st.integers(0, 6))
@@ -88,8 +91,7 @@ def test_an_index_whose_addresses_stand_without_loc() -> None:
 def test_a_sitemap_may_be_a_feed() -> None:
     item = "<item><title>글</title><link>https://news.example/1</link></item>"
     rss = f'<?xml version="1.0"?><rss version="2.0"><channel>{item}</channel></rss>'
-    source = SourceConfig(name="s", kind="sitemap", url=URL)
-    listing = read_map(source, FetchedPage(URL, rss, rss.encode(), {}))
+    listing = read_listing(SOURCE, FetchedPage(URL, rss, rss.encode(), {}))
     assert [one.url for one in listing.references] == ["https://news.example/1"]
 
 
@@ -107,5 +109,5 @@ def test_elements_of_a_namespace_that_is_not_declared() -> None:
     news = "<news:news><news:publication_date>2024-03-01</news:publication_date></news:news>"
     text = f"<urlset><url><loc>https://news.example/1</loc>{news}</url></urlset>"
     page = FetchedPage("https://news.example/sitemap.xml", text, text.encode(), {})
-    [found] = read_sitemap(page, "UTC").references
+    [found] = read_listing(SOURCE, page).references
     assert (found.published_at, found.is_lastmod) == (datetime(2024, 3, 1, tzinfo=UTC), False)

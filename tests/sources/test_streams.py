@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from embedding.kernel.errors import ConfigError, FetchError
-from embedding.sources.base import Inline, Pseudonyms
+from embedding.sources.base import Adapter, Inline, Pseudonyms
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.kafka import BrokerTopic, KafkaAdapter, TopicMessage
-from embedding.sources.mastodon import MastodonAdapter
-from embedding.sources.streamed import RedisAdapter, StreamAdapter
+from embedding.sources.kinds import make_adapter
+from embedding.sources.streamed import StreamAdapter
 from kafkabroker import kafka_broker
 from memorytopic import MemoryTopic
 from redisserver import redis_server
@@ -29,9 +29,9 @@ async def poll(adapter: Any, web: Any) -> list[str]:
     return [item.text for item in found]
 
 
-def redis(url: str, **more: Any) -> RedisAdapter:
+def redis(url: str, **more: Any) -> Adapter:
     source = SourceConfig(name="s", kind="redis", url=url, stream="posts", **more)
-    return RedisAdapter(source, Pseudonyms(b"key"))
+    return make_adapter(source, Pseudonyms(b"key"))
 
 
 def test_a_record_whose_time_cannot_be_read_has_none_and_not_that_of_its_arrival() -> None:
@@ -68,7 +68,7 @@ async def test_a_redis_stream_goes_on_where_the_last_poll_ended(web: Any, tmp_pa
         client.set("plain", "no stream")
         other = SourceConfig(name="s", kind="redis", url=url, stream="plain")
         with pytest.raises(FetchError, match="no stream") as caught:
-            await poll(RedisAdapter(other, Pseudonyms(b"key")), web)
+            await poll(make_adapter(other, Pseudonyms(b"key")), web)
         assert caught.value.reason == "parse"
     with pytest.raises(FetchError, match="no connection") as caught:
         await poll(adapter, web)
@@ -114,7 +114,7 @@ async def test_a_broker_is_read_from_its_first_message_and_then_what_is_new(web:
         broker.add("posts", [*values(*range(40)), b"no JSON", b"", b'{"what": "no text"}'])
         broker.add("others", values(99))
         source = SourceConfig(name="s", kind="kafka", url=broker.url, stream="posts", max_items=25)
-        adapter = KafkaAdapter(source, Pseudonyms(b"key"))
+        adapter = make_adapter(source, Pseudonyms(b"key"))
         found = await poll(adapter, web)
         assert not adapter.complete
         while not adapter.complete:
@@ -124,13 +124,13 @@ async def test_a_broker_is_read_from_its_first_message_and_then_what_is_new(web:
         broker.add("posts", values(40, 41))
         assert sorted(await poll(adapter, web)) == ["글 40", "글 41"]
         # After a restart all is read again: what was learnt is known by its key.
-        again, keys = KafkaAdapter(source, Pseudonyms(b"key")), set()
+        again, keys = make_adapter(source, Pseudonyms(b"key")), set()
         while not again.complete:
             keys |= {item.key async for item in again.poll(web)}
         assert len(keys) == 42
         url = broker.url
     with pytest.raises(FetchError, match="no connection") as caught:
-        await poll(KafkaAdapter(source.model_copy(update={"url": url}), Pseudonyms(b"key")), web)
+        await poll(make_adapter(source.model_copy(update={"url": url}), Pseudonyms(b"key")), web)
     assert caught.value.reason == "connect"
 
 
@@ -187,7 +187,7 @@ async def test_a_timeline_is_read_until_all_is_known(web: Any) -> None:
     base = "https://m.example/api/v1/timelines/public?limit=40"
     web.pages = {base: posts(9, 8), f"{base}&max_id=8": posts(7, 6), f"{base}&max_id=6": "[]"}
     source = SourceConfig(name="m", kind="mastodon", url="https://m.example", language="ko")
-    adapter = MastodonAdapter(source, Pseudonyms(b"key"))
+    adapter = make_adapter(source, Pseudonyms(b"key"))
     assert len(await poll(adapter, web)) == 4
     assert adapter.complete
     web.known = {f"https://m.example/{at}" for at in (9, 8)}

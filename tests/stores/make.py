@@ -23,7 +23,7 @@ from backup.conftest import AT, DAY, WORDS, Pusher, fill_stores, home_settings, 
 from embedding.kernel.records import Window  # noqa: E402
 from embedding.settings import Settings  # noqa: E402
 from embedding.snapshots.store import SnapshotStore  # noqa: E402
-from embedding.training.request import TrainRequest  # noqa: E402
+from embedding.training import TrainRequest  # noqa: E402
 from embedding.training.resume import resuming  # noqa: E402
 from embedding.trends import storage  # noqa: E402
 from embedding.trends.report import build_report  # noqa: E402

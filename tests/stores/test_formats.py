@@ -33,7 +33,7 @@ from embedding.kernel.formats import unreadable
 from embedding.settings import Settings
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.snapshots.store import SnapshotStore
-from embedding.training.request import TrainRequest
+from embedding.training import TrainRequest
 from embedding.training.resume import resuming
 from embedding.trends import storage
 from embedding.trends.report import build_report

@@ -9,7 +9,7 @@ import pytest
 
 from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
-from embedding.text.kiwi import KiwiTokenizer
+from embedding.text.tokenizers import Tokenizer, make_tokenizer
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -27,12 +27,12 @@ def document() -> Callable[..., Document]:
 
 
 @pytest.fixture(scope="session")
-def kiwi() -> KiwiTokenizer:
+def kiwi() -> Tokenizer:
     """A tokenizer with a cache; Kiwi takes seconds to load, so it is shared."""
-    return KiwiTokenizer(TextConfig())
+    return make_tokenizer(TextConfig(tokenizer="kiwi"))
 
 
 @pytest.fixture(scope="session")
-def plain() -> KiwiTokenizer:
+def plain() -> Tokenizer:
     """A tokenizer without a cache, over the same Kiwi."""
-    return KiwiTokenizer(TextConfig(cache_mb=0))
+    return make_tokenizer(TextConfig(tokenizer="kiwi", cache_mb=0))

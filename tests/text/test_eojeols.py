@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import EojeolCache, EojeolReading
 from embedding.text.generations import Generations
-from embedding.text.kiwi import Analysed, EojeolComposer, Readings, _gaps
+from embedding.text.kiwi import Analysed, EojeolComposer, Readings
 from embedding.text.morphemes import Piece
 
 
@@ -176,11 +176,3 @@ def test_generations_are_bounded_and_keep_what_is_used(keys: list[int], capacity
         assert len(cache) <= 2 * half
         recent = list(dict.fromkeys(reversed(keys[: at + 1])))[:half]
         assert all(k in cache._young or k in cache._old for k in recent)
-
-
-def test_gaps_are_widened_and_joined() -> None:
-    known = ["a", None, "b", "c", "d", None, None, "e", None, "f", "g"]
-    assert list(_gaps(known, 0)) == [(1, 2), (5, 7), (8, 9)]
-    assert list(_gaps(known, 1)) == [(0, 3), (4, 10)]
-    assert list(_gaps(known, 2)) == [(0, 11)]
-    assert list(_gaps(["a", "b"], 5)) == []

@@ -18,13 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.kernel.children import pack, unpack
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.text.pool import TextPool, merged
-from embedding.text.pool_worker import Preparing, decode, encode
+from embedding.text.pool_worker import Preparing
 from embedding.worker.corpus.reading import PooledText
 from generated import examples
 from hostile_tokenizer import HOSTILE, KILLS, RAISES, WAITS, WORKS_ON, install
@@ -266,12 +265,6 @@ async def test_settings_that_cannot_work_are_named_before_a_document_comes() -> 
             await pool.prepare()
     finally:
         await pool.close()
-
-
-def test_what_crosses_the_pipe_comes_back_whole() -> None:
-    mine = [*documents(2), Document("u", "s", "\ud800 x", WHEN, WHEN, language="en")]
-    request = unpack(pack(encode(mine, [1.0, 2.0, 3.0]))[8:])
-    assert decode(request) == (mine, [1.0, 2.0, 3.0])
 
 
 def test_a_defect_is_named_by_its_type_alone() -> None:

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from embedding.kernel.errors import ConfigError
 from embedding.text import kiwi as kiwi_module
 from embedding.text.config import TextConfig
-from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.morphemes import MORPHEME_TAGS
 from embedding.text.pipeline import ScriptTokenizer, WhitespaceTokenizer
 from embedding.text.tokenizers import TOKENIZERS, Tokenizer, make_tokenizer
@@ -113,14 +112,14 @@ def test_any_sentence_is_accepted(tokenizer: Tokenizer, text: str) -> None:
     ],
 )
 def test_content_words_of_korean(
-    kiwi: KiwiTokenizer, plain: KiwiTokenizer, sentence: str, expected: list[str]
+    kiwi: Tokenizer, plain: Tokenizer, sentence: str, expected: list[str]
 ) -> None:
     for tokenizer in (plain, kiwi):
         words = tokenizer.tokenize([sentence])[0]
         assert words == expected
 
 
-def test_the_cache_agrees_with_whole_sentences(kiwi: KiwiTokenizer, plain: KiwiTokenizer) -> None:
+def test_the_cache_agrees_with_whole_sentences(kiwi: Tokenizer, plain: Tokenizer) -> None:
     rng = random.Random(3)
     who = ("대통령이", "국회의원들이", "시민은", "우리 아이가", "회사에서", "그 사람이", "정부는")
     what = ("마스크를", "법을", "국민의 뜻을", "일본산 제품을", "학교 폭력을", "집을", "청원을")
@@ -139,11 +138,11 @@ def test_the_cache_agrees_with_whole_sentences(kiwi: KiwiTokenizer, plain: KiwiT
 
 def test_several_threads_give_the_same_words_as_one() -> None:
     config = TextConfig(cache_mb=0)
-    one = KiwiTokenizer(config).tokenize(SENTENCES * 20)
-    assert KiwiTokenizer(config.model_copy(update={"workers": 2})).tokenize(SENTENCES * 20) == one
+    one = make_tokenizer(config).tokenize(SENTENCES * 20)
+    assert make_tokenizer(config.model_copy(update={"workers": 2})).tokenize(SENTENCES * 20) == one
 
 
-def test_user_words_stay_whole_and_change_the_digest(plain: KiwiTokenizer) -> None:
+def test_user_words_stay_whole_and_change_the_digest(plain: Tokenizer) -> None:
     config = TextConfig(tokenizer="kiwi", user_words=("가나다당",), cache_mb=0)
     tokenizer = make_tokenizer(config)
     assert tokenizer.tokenize(["가나다당이 이겼다"])[0][0] == "가나다당"
@@ -154,8 +153,8 @@ def test_the_analyser_is_shared() -> None:
     assert kiwi_module.shared_kiwi() is kiwi_module.shared_kiwi()
 
 
-def test_tags_are_chosen(plain: KiwiTokenizer) -> None:
-    nouns = KiwiTokenizer(TextConfig(keep_tags=("NNG",), cache_mb=0))
+def test_tags_are_chosen(plain: Tokenizer) -> None:
+    nouns = make_tokenizer(TextConfig(tokenizer="kiwi", keep_tags=("NNG",), cache_mb=0))
     assert nouns.tokenize(["예쁜 강아지가 빨리 달린다"]) == [["강아지"]]
 
 
@@ -197,7 +196,7 @@ def test_mecab_asked_for_and_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_mecab_gives_the_forms_that_kiwi_gives(
-    plain: KiwiTokenizer, sentence: str, expected: list[str]
+    plain: Tokenizer, sentence: str, expected: list[str]
 ) -> None:
     mecab = make_tokenizer(TextConfig(tokenizer="mecab"))
     assert mecab.tokenize([sentence]) == plain.tokenize([sentence]) == [expected]
