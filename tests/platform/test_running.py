@@ -1,4 +1,7 @@
-"""The whole platform as `yeoron up` starts it: which doors it opens, and to whom."""
+"""The whole platform as `yeoron up` starts it: which doors it opens, and to whom.
+
+It runs on PostgreSQL where this machine has one, else on SQLite, as `make demo` does.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,24 @@ import contextlib
 import ipaddress
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
+from sqlalchemy.engine import make_url
 
 from embedding.cluster import attach_pool, dask_client, stop_pool
+from embedding.evaluation.runs import connect
 from embedding.exchange.channel import Channel
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import RefusedError, UnavailableError
@@ -25,50 +34,119 @@ from embedding.nodetask import spec_file
 from embedding.platform.addresses import experiment_url
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
-from embedding.settings import Settings, load_settings
+from embedding.settings import Settings, load_settings, platform_login
+from embedding.worker.process.forking import forked
+from pgserver import KEYED, PostgresServer, binaries, running_postgres
 from waiting import until
+from yeoron_demo.airflow_api import AirflowApi
 from yeoron_lab.ports import lasting_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
-SECRET = "OPERATORS-COOKIE"
+SECRET, PASSWORD = "OPERATORS-COOKIE", "DATABASES-PASSWORD"
 SOURCES = (
     '[[source]]\nname = "board"\nkind = "feed"\nurl = "http://127.0.0.1:9/feed.xml"\n'
     f'cookies = {{ session = "{SECRET}" }}\n'
 )
+TASKS = 3
+DAG = f"""
+import os, time
+from airflow.sdk import dag, task
+
+@dag(schedule=None, catchup=False)
+def meeting():
+    @task(retries=3, retry_delay=1)
+    def meet(at):
+        folder = os.environ["TEST_FOLDER"]
+        open(f"{{folder}}/task-{{at}}", "w").close()
+        deadline = time.monotonic() + 300
+        while not os.path.exists(f"{{folder}}/over") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return at
+    meet.expand(at=list(range({TASKS})))
+
+meeting()
+"""
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """Settings of a platform that runs, started by the command itself."""
-    folder = tmp_path_factory.mktemp("platform")
-    (folder / "sources.toml").write_text(SOURCES, encoding="utf-8")
-    ports = {name: lasting_port() for name in ("airflow", "mlflow", "dask", "dask_dashboard")}
-    file = folder / "yeoron.toml"
-    file.write_text(
-        f'[paths]\nhome = "{folder / "home"}"\nsources = "{folder / "sources.toml"}"\n'
-        "[cluster]\nnodes = 1\n"
-        f"[server]\nport = {lasting_port()}\nhttp_port = {lasting_port()}\n"
-        "[ports]\n" + "".join(f"{name} = {port}\n" for name, port in ports.items()),
-        encoding="utf-8",
-    )
-    given = {k: v for k, v in os.environ.items() if not k.startswith(("YEORON_", "AIRFLOW"))}
-    # A list, as the environment gives one.
-    given["YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"] = '["127.0.0.1:9"]'
-    chosen = load_settings(file)
-    try:
-        subprocess.run(
-            [sys.executable, "-m", "embedding.cli", "--settings", str(file), "up"],
-            check=True,
+@dataclass(frozen=True)
+class Place:
+    """A platform that runs, its folder, and its database server."""
+
+    settings: Settings
+    folder: Path
+    postgres: PostgresServer | None
+
+    def yeoron(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command with the settings and the environment of the platform."""
+        given = {k: v for k, v in os.environ.items() if not k.startswith(("YEORON_", "AIRFLOW"))}
+        # A list, as the environment gives one.
+        given["YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"] = '["127.0.0.1:9"]'
+        bundle = {
+            "name": "tests",
+            "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+            "kwargs": {"path": str(self.folder / "dags")},
+        }
+        given["AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"] = json.dumps([bundle])
+        given["TEST_FOLDER"] = str(self.folder)
+        file = str(self.folder / "yeoron.toml")
+        done = subprocess.run(
+            [sys.executable, "-m", "embedding.cli", "--settings", file, *arguments],
             cwd=ROOT,
             env=given,
             timeout=600,
+            capture_output=True,
+            text=True,
             umask=0o022,
         )
-        yield chosen
-    finally:
-        bring_down(chosen)
+        assert done.returncode == 0, done.stderr
+        return done
+
+
+@contextlib.contextmanager
+def database(folder: Path) -> Iterator[tuple[PostgresServer | None, str]]:
+    """A server and the settings of a database there; neither where there is no PostgreSQL."""
+    if binaries() is None:
+        yield None, ""
+        return
+    with running_postgres() as postgres:
+        postgres.run(f"CREATE ROLE {KEYED} LOGIN PASSWORD '{PASSWORD}'")
+        name = make_url(postgres.new_database(f"OWNER {KEYED}")).database
+        (folder / "pass").write_text(f"*:*:*:{KEYED}:{PASSWORD}\n", encoding="utf-8")
+        (folder / "pass").chmod(0o600)
+        where = f'[database]\nurl = "{postgres.address(name, KEYED)}"\n'
+        yield postgres, f'{where}passfile = "{folder / "pass"}"\nairflow_tasks = {TASKS}\n'
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A platform that runs, started by the command itself."""
+    folder = tmp_path_factory.mktemp("platform")
+    (folder / "sources.toml").write_text(SOURCES, encoding="utf-8")
+    (folder / "dags").mkdir()
+    (folder / "dags" / "meeting.py").write_text(DAG, encoding="utf-8")
+    ports = {name: lasting_port() for name in ("airflow", "mlflow", "dask", "dask_dashboard")}
+    file = folder / "yeoron.toml"
+    with database(folder) as (postgres, where):
+        file.write_text(
+            f'[paths]\nhome = "{folder / "home"}"\nsources = "{folder / "sources.toml"}"\n'
+            "[cluster]\nnodes = 1\n"
+            f"[server]\nport = {lasting_port()}\nhttp_port = {lasting_port()}\n"
+            "[ports]\n" + "".join(f"{name} = {port}\n" for name, port in ports.items()) + where,
+            encoding="utf-8",
+        )
+        found = Place(load_settings(file), folder, postgres)
+        try:
+            found.yeoron("up")
+            yield found
+        finally:
+            bring_down(found.settings)
+
+
+@pytest.fixture
+def platform(place: Place) -> Settings:
+    return place.settings
 
 
 def listening(settings: Settings) -> list[tuple[str, int, str]]:
@@ -193,7 +271,7 @@ def test_dask_reads_nothing_from_whom_it_does_not_know(platform: Settings, tmp_p
 
 
 def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
-    platform: Settings, tmp_path: Path
+    place: Place, platform: Settings
 ) -> None:
     """A pool that starts over TLS, greets with its token, and is told cookies by a file."""
 
@@ -206,10 +284,7 @@ def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
     until(lambda: "yeoron-node-0" in nodes(), "the node did not greet the server", 600)
     told = spec_file(platform.paths.nodes, "yeoron-node-0")
     assert SECRET in told.read_text()
-    settings = platform.paths.home.parent / "yeoron.toml"
-    command = (sys.executable, "-m", "embedding.cli", "--settings", str(settings), "live", "policy")
-    done = subprocess.run([*command, "asp"], cwd=ROOT, timeout=300, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    place.yeoron("live", "policy", "asp")
     as_a_node = Channel(platform.server_location, platform.line())
     with contextlib.closing(as_a_node), pytest.raises(RefusedError, match="an operator's token"):
         as_a_node.action("rollback", {"to": "nothing"})
@@ -223,10 +298,77 @@ def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
     assert [path.name for path in logs if SECRET.encode() in path.read_bytes()] == []
 
 
+needs_postgres = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server here")
+
+
+@needs_postgres
+def test_everything_is_on_postgres(place: Place) -> None:
+    assert not list(place.settings.paths.home.rglob("*.db"))
+    shown = place.yeoron("database", "check", "--json").stdout
+    assert set(json.loads(shown)) == {"airflow", "mlflow", "frontier"}
+    assert shown.count("postgresql") == 3
+
+
+@needs_postgres
+def test_a_lost_database_ends_nothing(place: Place) -> None:
+    """More tasks at once than SQLite allows, a node, and a server that is killed under them."""
+    attach_pool(place.settings)
+    until(lambda: len(nodes(place)) == 1, "the node did not greet the server", 300)
+    with airflow(place) as api:
+        api.wait_for_dags(["meeting"])
+        api.trigger("meeting", "r", {})
+        until(lambda: len(list(place.folder.glob("task-*"))) == TASKS, "they do not meet", 300)
+        working = node_processes(place)
+        assert len(working) >= 2
+        place.postgres.stop(signal.SIGQUIT)
+        until(lambda: all(away(one) > 5 for one in nodes(place).values()), "nodes do not notice")
+        place.postgres.start()
+        (place.folder / "over").touch()
+        until(lambda: state(api) == "success", lambda: state(api), 300)
+    until(lambda: not any(map(away, nodes(place).values())), "nodes do not go on")
+    assert node_processes(place) == working
+    client = connect(place.settings.tracking_address)
+    client.log_metric(client.create_run("0").info.run_id, "loss", 0.5)
+    assert stop_pool(place.settings) == ["yeoron-node-0"]
+
+
+@contextlib.contextmanager
+def airflow(place: Place) -> Iterator[AirflowApi]:
+    user, password = platform_login(place.settings.paths.airflow)
+    api = AirflowApi(place.settings.airflow_url, user, password)
+    try:
+        yield api
+    finally:
+        api.close()
+
+
+def state(api: AirflowApi) -> str:
+    time.sleep(0.5)
+    try:
+        return str(api.runs("meeting")[0]["state"])
+    except Exception as error:  # noqa: BLE001 - it has just lost its database
+        return repr(error)
+
+
+def nodes(place: Place) -> dict[str, Any]:
+    answer = httpx.get(place.settings.server_status_url, timeout=60, trust_env=False)
+    found: dict[str, Any] = answer.json()["nodes"]
+    return found
+
+
+def node_processes(place: Place) -> set[int]:
+    """Crawler and gradient process of each node."""
+    return {one.pid for one in marked(place.settings.paths.home) if forked(one)}
+
+
+def away(node: dict[str, Any]) -> float:
+    return float((node.get("report") or {}).get("frontier_away_s", 0.0))
+
+
 def secrets_of(settings: Settings) -> dict[str, bytes]:
     """Every secret that the platform made or was given, by the name of its file."""
     paths = settings.paths
-    found = {"cookie": SECRET.encode()}
+    found = {"cookie": SECRET.encode(), "password": PASSWORD.encode()}
     for path in (*paths.secrets.glob("*-token"), *paths.secrets.glob("*-key.pem")):
         # Of a key without its head and foot, which all keys have.
         found[path.name] = max(
@@ -240,6 +382,7 @@ def secrets_of(settings: Settings) -> dict[str, bytes]:
 
 PLACES = {
     "cookie": ("secrets/nodes/", "frontier/"),
+    "password": (),
     "secrets.json": ("airflow/secrets.json", "run/services.json"),
     "passwords.json": ("airflow/passwords.json",),
 }
@@ -261,6 +404,7 @@ def test_every_secret_is_in_its_place_alone(platform: Settings) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             told = "\0".join(process.cmdline()).encode()
             assert [name for name, secret in wanted.items() if secret in told] == []
+            assert PASSWORD not in json.dumps(process.environ())
     seen: dict[str, set[str]] = {name: set() for name in wanted}
     for path in home.rglob("*"):
         with contextlib.suppress(OSError):
@@ -271,12 +415,12 @@ def test_every_secret_is_in_its_place_alone(platform: Settings) -> None:
     stop_pool(platform)
     for name, places in seen.items():
         allowed = PLACES.get(name.partition(":")[0], (f"secrets/{name}",))
-        assert places, f"{name}: the search does not find it where it is"
+        assert places or name == "password", f"{name}: the search does not find it where it is"
         assert [place for place in places if not place.startswith(allowed)] == [], name
 
 
 def test_tokens_and_certificates_are_replaced_while_it_runs(
-    platform: Settings, monkeypatch: pytest.MonkeyPatch
+    place: Place, platform: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages stay up, the nodes go on, and what the old ones opened is shut."""
     assert platform.server_location.startswith("grpc+tls://127.0.0.1")
@@ -285,10 +429,7 @@ def test_tokens_and_certificates_are_replaced_while_it_runs(
     names = (*paths.dask_certificate, *paths.server_certificate, paths.node_token)
     old = {path: path.read_bytes() for path in (*names, paths.operator_token)}
     kept = {p.pid for p in marked(paths.home) if "airflow" in " ".join(p.cmdline())}
-    file = paths.home.parent / "yeoron.toml"
-    command = (sys.executable, "-m", "embedding.cli", "--settings", str(file), "rotate")
-    done = subprocess.run(command, cwd=ROOT, timeout=600, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = place.yeoron("rotate")
     assert "Nodes stopped: yeoron-node-0." in done.stdout
     assert "Nodes started: yeoron-node-0." in done.stdout
     assert all(path.read_bytes() != before for path, before in old.items())
