@@ -24,7 +24,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import UniformReplay
-from embedding.worker.learning.planning import BlockPlan, CodedText, plan
+from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.rehearsal import Mixing, Rehearsal
 from waiting import until
 from yeoron_lab.lbfgs.batch import Result, Task, Work
@@ -57,7 +57,7 @@ class Memory:
         self.rehearsal: Rehearsal | None = Rehearsal(memory, Mixing({}))
         self.pace, self.learning_rate = PACE, 0.05
 
-    def portion(self, ids: Any, sentences: Any, seed: int) -> BlockPlan:
+    def portion(self, ids: Any, sentences: Any, seed: int):
         pool = np.random.default_rng(seed).integers(0, WORDS, 60)
         return plan([CodedText.of_ids(ids, sentences)], pool, Ids())
 

@@ -10,7 +10,9 @@ from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
 from embedding.worker.learning.planning import CodedText
 from embedding.worker.learning.rehearsal import Mixing, Rehearsal
-from embedding.worker.words.latewords import NO_ROW, LateWords
+from embedding.worker.words.latewords import LateWords
+
+NO_ROW = -1
 
 WORDS = "abcdefghij"
 

@@ -23,7 +23,9 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.planning import CodedText
-from embedding.worker.learning.rehearsal import INITIAL_TOKENS, Mixing, Rehearsal, replay_ratio
+from embedding.worker.learning.rehearsal import Mixing, Rehearsal, replay_ratio
+
+INITIAL_TOKENS = 250_000.0
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
 WORDS = [f"말{i}" for i in range(12)]

@@ -28,7 +28,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink, LearnerSetup
-from embedding.worker.learning.training import MakeTraining, Training
+from embedding.worker.learning.training import Training
 from embedding.worker.process.pipeline import Pipeline, When
 from yeoron_lab.hogwild.training import MappedTables, in_place
 
@@ -88,7 +88,7 @@ class World:
         self._stack.callback(client.close)
         welcome = client.hello()
         shared = welcome.shared
-        kind: MakeTraining = Training
+        kind = Training
         if shared is not None:
             kind = in_place(MappedTables.attach(shared, welcome.dim))
         return Learner(
