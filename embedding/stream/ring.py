@@ -75,15 +75,15 @@ class SentenceRing:
         self, values: IntArray, offsets: IntArray, lengths: IntArray, chosen: IntArray
     ) -> IntArray:
         """Insert sentences that fit together."""
-        kept = np.minimum(lengths[chosen], self.capacity)
+        sizes = np.minimum(lengths[chosen], self.capacity)
         start = self._end(self.next)
-        ends = start + np.cumsum(kept)
+        ends = start + np.cumsum(sizes)
         serials = np.arange(self.next, self.next + len(chosen))
         # The oldest go until the tokens and the serials fit.
         first = max(self.oldest, self.next + len(chosen) - self.slots)
-        held, least = range(first, self.next + 1), int(ends[-1]) - self.capacity
-        self.oldest = first + bisect_left(held, least, key=self._end)
-        flat = ranges(offsets[chosen], kept)
+        serials_now, least = range(first, self.next + 1), int(ends[-1]) - self.capacity
+        self.oldest = first + bisect_left(serials_now, least, key=self._end)
+        flat = ranges(offsets[chosen], sizes)
         self._tokens[np.arange(start, ends[-1]) % self.capacity] = values[flat]
         self._ends[(serials + 1) % (self.slots + 1)] = ends
         self.next += len(chosen)

@@ -73,14 +73,14 @@ def _count(
     if authors is None or not len(block.voices):
         documents = np.zeros(size, dtype=np.int64)
         _spread(codes, np.cumsum(lengths), np.full(size, -1, dtype=np.int64), documents)
-        held = documents[present]
-        return present, counts[present], held, np.zeros_like(held), held
+        used = documents[present]
+        return present, counts[present], used, np.zeros_like(used), used
     owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
     pairs = np.unique(owner * size + codes)
-    holders, held = which[pairs // size], pairs % size
-    first = authors.first(block, window, holders, held)
+    holders, used = which[pairs // size], pairs % size
+    first = authors.first(block, window, holders, used)
     known = first & (block.voices[holders] >= 0)
-    columns = (np.bincount(part, minlength=size) for part in (held, held[known], held[first]))
+    columns = (np.bincount(part, minlength=size) for part in (used, used[known], used[first]))
     return (present, counts[present], *(column[present] for column in columns))
 
 

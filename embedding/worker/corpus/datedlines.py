@@ -215,10 +215,10 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
         )
     except (pa.ArrowException, UnicodeEncodeError):
         return None
-    places = np.arange(len(lines) - (not lines[-1]))
-    if len(table) != len(places):
-        places = np.fromiter((at for at, line in enumerate(lines) if line.strip()), np.int64)
-    if len(table) != len(places):
+    numbers = np.arange(len(lines) - (not lines[-1]))
+    if len(table) != len(numbers):
+        numbers = np.fromiter((at for at, line in enumerate(lines) if line.strip()), np.int64)
+    if len(table) != len(numbers):
         return None
     column = {name: table.column(name).combine_chunks() for name in _FIELDS}
     body, title = column["text"], column["title"]
@@ -233,11 +233,11 @@ def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | 
         texts = pc.binary_join_element_wise(_filled(title), body, "\n", null_handling="skip")
     sizes = np.fromiter(map(len, lines), np.int64, count=len(lines)) + 1
     dated = DatedLines(
-        stretch.first + places,
+        stretch.first + numbers,
         texts,
         pc.utf8_length(texts).to_numpy().astype(np.int64),
         when,
-        _shares(stretch, np.cumsum(sizes)[places]),
+        _shares(stretch, np.cumsum(sizes)[numbers]),
         sources,
         column["author"],
     )

@@ -44,14 +44,14 @@ class Rereading:
             self._frontier.again.pop(key, None)
         await self._patience.ask(self._frontier.was_read_again, list(keys), aside=True)
 
-    async def follow(self, asked: Mapping[str, Any], held: Collection[str]) -> None:
+    async def follow(self, asked: Mapping[str, Any], reading: Collection[str]) -> None:
         """Begin to read what is asked for.
 
         asked  what the gradient process says: `lost`, text as [mark, source] that the server waits
                for; `since`, event time from which on it remembers text, null while unknown
         held   sources that this process reads
         """
-        sources, since = frozenset(held), asked.get("since")
+        sources, since = frozenset(reading), asked.get("since")
         lost = {(str(mark), str(source)) for mark, source in asked.get("lost") or ()}
         wanted = {text for text in lost | self.inherited if text[1] in sources} - self._begun
         self._waits = bool(wanted)

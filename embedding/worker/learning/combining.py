@@ -87,9 +87,9 @@ def updates(block: LocalBlock, loss: BlockLoss, config: ModelConfig) -> tuple[Up
     A word is input and target in proportion to its kept occurrences; each pair has `negative`
     noise rows out of the pool. GloVe has no noise rows: each cell moves its row and its column.
     """
-    kept = _kept(block)
-    noise = np.bincount(block.pool, minlength=len(kept)).astype(np.float64)
-    return _moves(kept, noise, float(kept.sum()), block, loss, config)
+    occurrences = _kept(block)
+    noise = np.bincount(block.pool, minlength=len(occurrences)).astype(np.float64)
+    return _moves(occurrences, noise, float(occurrences.sum()), block, loss, config)
 
 
 def _usual_updates(
@@ -105,13 +105,13 @@ def _usual_updates(
 def _kept(block: LocalBlock) -> Updates:
     """Occurrences of each local row of `out` that subsampling leaves, expected."""
     words = len(block.ids) if block.ids is not None else 0
-    kept = np.bincount(block.tokens[block.tokens >= 0], minlength=words).astype(np.float64)
-    kept[: len(block.keep)] *= block.keep
-    return kept
+    occurrences = np.bincount(block.tokens[block.tokens >= 0], minlength=words).astype(np.float64)
+    occurrences[: len(block.keep)] *= block.keep
+    return occurrences
 
 
 def _moves(
-    kept: Updates,
+    occurrences: Updates,
     noise: Updates,
     total: float,
     block: LocalBlock,
@@ -119,7 +119,7 @@ def _moves(
     config: ModelConfig,
 ) -> tuple[Updates, Updates]:
     """Updates of rows that occur `kept` times among `total` words, and as noise in the pool."""
-    pairs, words = kept * (loss.pairs / max(total, 1.0)), len(block.keep)
+    pairs, words = occurrences * (loss.pairs / max(total, 1.0)), len(block.keep)
     if not config.traits.draws_noise:
         return pairs[:words], pairs
     if config.traits.bag:

@@ -9,12 +9,15 @@ the push that learns them (prequential evaluation, Dawid 1984).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
-from embedding.kernel.records import TokenBlock
+from embedding.kernel.records import Calendar, CodeArray, IntArray, ScorePairs, TokenBlock
 from embedding.models.base import Trainer
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.corpus.authors import Authors
@@ -23,14 +26,122 @@ from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink, LearnerSetup, NodeClock, PushStopwatch
+from embedding.worker.learning.planning import CodedText
 from embedding.worker.learning.rehearsal import NodeRounds, Replaying
-from embedding.worker.learning.scoring import PairSampler
 from embedding.worker.learning.ticks import Close, Tick, hash_seed, pacing, progress
 from embedding.worker.learning.training import MakeTraining, Training
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.rarewords import RareContexts, RareWords
+
+_MOST = 2048
+"""Pairs of one tick: so many say what the mean loss is, and each takes rows from the server."""
+
+
+@dataclass(frozen=True)
+class PairSampler:
+    """Draws the pairs of documents that the server scores before they are learnt from.
+
+    Evenly from each document, so that a long one does not drown the others.
+
+    window    words on each side that count as context
+    pairs     pairs drawn from each document at most
+    negative  noise words for each pair
+    most      pairs drawn in a tick, shared by blocks as they hold documents; where there are more
+              documents than that, from some of them
+    """
+
+    window: int
+    pairs: int
+    negative: int
+    most: int = _MOST
+
+    def of_blocks(
+        self,
+        blocks: Sequence[TokenBlock],
+        coded: Sequence[CodedText],
+        noise: IntArray,
+        calendar: Calendar,
+        seed: int,
+    ) -> list[ScorePairs]:
+        """Pairs of each block, of one source each, where it holds any."""
+        rng = np.random.default_rng(seed)
+        documents = sum(block.n_documents for block in blocks)
+        drawn = [
+            self.sample(
+                block.source,
+                part.ids,
+                part.sentences,
+                block.documents,
+                calendar.starts(block.published),
+                noise,
+                rng,
+                max(1, self.most * block.n_documents // max(documents, 1)),
+            )
+            for block, part in zip(blocks, coded, strict=True)
+        ]
+        return [pairs for pairs in drawn if pairs is not None]
+
+    def sample(
+        self,
+        source: str,
+        ids: IntArray,
+        sentences: CodeArray,
+        documents: CodeArray,
+        windows: IntArray,
+        noise: IntArray,
+        rng: np.random.Generator,
+        most: int | None = None,
+    ) -> ScorePairs | None:
+        """Pairs of one source's documents; None when no document holds a pair.
+
+        ids        int64 [n], row id of each token, -1 for unknown words
+        sentences  int32 [m + 1] token offsets; documents int32 [d + 1] sentence offsets
+        windows    int64 [d], start (Unix seconds) of the window that each document belongs to
+        noise      int64 [p], row ids drawn from the noise distribution
+        most       pairs, at most; None: those of a whole tick
+        """
+        most = self.most if most is None else most
+        if not len(noise) or not len(ids):
+            return None
+        starts = sentences[documents[:-1]].astype(np.int64)
+        lengths = sentences[documents[1:]].astype(np.int64) - starts
+        read = np.flatnonzero(lengths > 1)
+        if not len(read):
+            return None
+        per_document = max(1, min(self.pairs, most // len(read)))
+        if len(read) > most:
+            read = np.sort(rng.choice(read, most, replace=False))
+        # Half of the draws fall on unknown words or sentence borders; draw twice and cut.
+        owner = np.repeat(read, 2 * per_document)
+        centre = starts[owner] + (rng.random(len(owner)) * lengths[owner]).astype(np.int64)
+        reach = rng.integers(1, self.window + 1, len(owner))
+        other = centre + np.where(rng.random(len(owner)) < 0.5, -reach, reach)
+        inside = (other >= 0) & (other < len(ids))
+        other = np.where(inside, other, centre)
+        sentence = np.searchsorted(sentences, centre, side="right")
+        inside &= np.searchsorted(sentences, other, side="right") == sentence
+        inside &= (ids[centre] >= 0) & (ids[other] >= 0)
+        chosen = _first(owner, np.flatnonzero(inside), per_document)
+        if not len(chosen):
+            return None
+        negatives = noise[rng.integers(0, len(noise), (len(chosen), self.negative))]
+        return ScorePairs(
+            source=source,
+            centres=ids[centre[chosen]],
+            contexts=ids[other[chosen]],
+            negatives=negatives,
+            windows=windows[owner[chosen]],
+        )
+
+
+def _first(owner: IntArray, valid: IntArray, most: int) -> IntArray:
+    """At most so many of the valid draws of each document (draws are sorted by document)."""
+    owners = owner[valid]
+    first = np.searchsorted(owners, owners, side="left")
+    chosen: IntArray = valid[np.arange(len(valid)) - first < most]
+    return chosen
 
 
 class Learner:
@@ -127,11 +238,11 @@ class Learner:
             fresh = self.words.code(blocks, self.turn.active)
             self._prepared += 1
             seed = hash_seed(model.seed, self.setup.node, self._prepared)
-            held = None if order is None else self.past.held_pairs()
+            held_out = None if order is None else self.past.held_pairs()
             if order is None:
                 parts, sentences = self.past.fresh(blocks, fresh, seed)
             else:
-                parts, sentences = self.past.again(order, held)
+                parts, sentences = self.past.again(order, held_out)
             decay = self.past.decay(order)
             noise = self.words.noise(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, calendar, seed)
@@ -177,7 +288,7 @@ class Learner:
             fresh=sum(len(part.codes) for part in fresh),
             read=sum(int((part.table >= 0)[part.codes].sum()) for part in fresh),
             order=order,
-            held=held,
+            held=held_out,
             decay=decay,
         )
 

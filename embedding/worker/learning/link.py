@@ -188,11 +188,11 @@ class LearnerLink:
         blocks = [block for tick in ticks for block in tick.blocks]
         uses = [use for tick in ticks for use in tick.uses]
         *ahead, usage = portions(uses, setup.most_bytes)
-        whose = Push(setup.node, first, clock, incarnation=setup.incarnation)
+        empty = Push(setup.node, first, clock, incarnation=setup.incarnation)
         for portion in ahead:
-            self._push(replace(whose, usage=portion), ())
+            self._push(replace(empty, usage=portion), ())
         push = replace(
-            whose,
+            empty,
             deltas=deltas,
             counts=joined([tick.counts for tick in ticks]),
             progress=source_progress(blocks, setup.calendar, time.time()),

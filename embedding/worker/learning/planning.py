@@ -119,11 +119,11 @@ class Rehearsed:
 
 
 @kernel()
-def _name(places: Any, local: Any, named: Any, start: int) -> int:
+def _name(words: Any, local: Any, named: Any, start: int) -> int:
     """Give each place that has none the next local row; -1 is passed over. Returns the next."""
     rows = start
-    for i in range(len(places)):
-        place = places[i]
+    for i in range(len(words)):
+        place = words[i]
         if place >= 0 and local[place] < 0:
             local[place] = rows
             named[rows] = place
@@ -132,9 +132,9 @@ def _name(places: Any, local: Any, named: Any, start: int) -> int:
 
 
 @kernel()
-def _look(places: Any, local: Any, out: Any) -> None:
-    for i in range(len(places)):
-        out[i] = local[places[i]] if places[i] >= 0 else -1
+def _look(words: Any, local: Any, out: Any) -> None:
+    for i in range(len(words)):
+        out[i] = local[words[i]] if words[i] >= 0 else -1
 
 
 @kernel()
@@ -185,16 +185,16 @@ def plan(
     return BlockPlan(words=words, extras=ids[n_words:], block=block)
 
 
-def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, IntArray]:
+def local_rows(buckets: CodeArray, size: int, first: int) -> tuple[CodeArray, IntArray]:
     """Number places (int32 [n], below `size`) from `first` on, in the order of appearance.
 
     Returns (row of each, int32 [n]; place of each row, int64 [G]).
     """
     local = np.full(size, -1, dtype=np.int32)
-    in_order = np.empty(min(size, len(places)), dtype=np.int64)
-    rows = _name(places, local, in_order, 0)
-    out = np.empty(len(places), dtype=np.int32)
-    _look(places, local, out)
+    in_order = np.empty(min(size, len(buckets)), dtype=np.int64)
+    rows = _name(buckets, local, in_order, 0)
+    out = np.empty(len(buckets), dtype=np.int32)
+    _look(buckets, local, out)
     out += np.int32(first)
     return out, in_order[:rows]
 

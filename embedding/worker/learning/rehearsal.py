@@ -262,16 +262,18 @@ class Replaying:
         past, sentences = self.rehearsal.draw(blocks, fresh, wanted)
         return [*fresh, *map(self._words.known, past)], sentences
 
-    def again(self, order: Order, held: HeldPairs | None) -> tuple[list[CodedText], Rehearsed]:
+    def again(
+        self, order: Order, measured_by: HeldPairs | None
+    ) -> tuple[list[CodedText], Rehearsed]:
         """Sentences of the past to learn again, and the words by which the tick is measured."""
         if self.rehearsal is None:
             return [], Rehearsed()
         past, sentences = self.rehearsal.draw_again(order.tokens, evenly=order.evenly)
         parts = [self._words.known(part) for part in past]
-        if held is None:
+        if measured_by is None:
             return parts, sentences
         # A sentence of one word trains nothing; its rows are there.
-        ids = held.ids
+        ids = measured_by.ids
         parts.append(CodedText.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
         return parts, sentences.longer(len(ids))
 
@@ -296,8 +298,8 @@ class Replaying:
         """
         if order is None or self.rehearsal is None:
             return 0.0
-        held = max(self.rehearsal.tokens * max(self._turn.active, 1), 1)
-        return order.decay * order.rate * min(1.0, order.tokens / held)
+        remembered = max(self.rehearsal.tokens * max(self._turn.active, 1), 1)
+        return order.decay * order.rate * min(1.0, order.tokens / remembered)
 
     def pulled(self, pull: Callable[[], PulledRows]) -> tuple[PulledRows, float]:
         return (pull(), 0.0) if self._rounds is None else self._rounds.pulled(pull, self)

@@ -180,15 +180,15 @@ def pacing(
     ):
         return None
     whole = model.rate(progress(blocks, model.schedule, calendar))
-    each = [np.ones(0, dtype=np.float64)]
+    factors = [np.ones(0, dtype=np.float64)]
     for block in blocks:
         if len(block.published):
             # Within a window the rate falls in a straight line (`ModelConfig.rate`).
             shares = np.clip(_passed(block, calendar), 0.0, 1.0)
             first, last = model.rate(0.0), model.rate(1.0)
             rates = first + (last - first) * shares
-            each.append(np.repeat(rates / whole, np.diff(block.documents)))
-    return np.concatenate(each).astype(np.float32)
+            factors.append(np.repeat(rates / whole, np.diff(block.documents)))
+    return np.concatenate(factors).astype(np.float32)
 
 
 def _passed(block: TokenBlock, calendar: Calendar) -> TimeArray:

@@ -147,17 +147,17 @@ class WordTables:
         if not parts or self.noise_table is None:
             return np.empty(0, dtype=np.int64)
         table, ids = self.noise_table
-        tokens, kept = sum(len(part.codes) for part in parts), 0.0
+        tokens, stays = sum(len(part.codes) for part in parts), 0.0
         own = np.zeros(len(ids), dtype=np.bool_)
         for part in parts:
             known = part.table >= 0
             own[self.lexicon.places(part.table[known])] = True
             chances = np.zeros(len(part.table), dtype=np.float32)
             chances[known] = self.keep(part.table[known])
-            kept += float(chances[part.codes].sum())
+            stays += float(chances[part.codes].sum())
         model = self._model
         wanted = max(model.negative, round(tokens * model.noise_share)) * model.noise_own
-        reached = model.span + math.ceil(kept) * model.move
+        reached = model.span + math.ceil(stays) * model.move
         drawn = table.draw(min(wanted, reached), seed)
         if model.noise_own > 1:
             _repeat(drawn, own, model.noise_own, np.empty(len(drawn), dtype=np.int32))

@@ -22,12 +22,12 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bit
     A passage is REPEATED words of a sentence, or a whole sentence of fewer, from BRIEFEST on, or a
     whole document; found by a hash in a table of 2^bits places. order: int64 [documents].
     """
-    held = np.zeros(np.int64(1) << bits, dtype=np.uint64)
+    owners = np.zeros(np.int64(1) << bits, dtype=np.uint64)
     once = tokens.copy()
     for d in order:
         begin, end = sentences[documents[d]], sentences[documents[d + 1]]
         whole = _hash(tokens, begin, end, documents[d + 1] - documents[d])
-        if end > begin and _is_held(whole, d, held, bits):
+        if end > begin and _is_held(whole, d, owners, bits):
             once[begin:end] = -1
             continue
         for s in range(documents[d], documents[d + 1]):
@@ -36,7 +36,7 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bit
                 continue
             for first in range(sentences[s], sentences[s + 1] - length + 1):
                 passage = _hash(tokens, first, first + length, 0)
-                if _is_held(passage, d, held, bits):
+                if _is_held(passage, d, owners, bits):
                     once[first : first + length] = -1
     return once
 
@@ -55,16 +55,16 @@ def _hash(tokens: Any, first: int, stop: int, kind: int) -> Any:
 
 
 @kernel()
-def _is_held(mixed: Any, d: int, held: Any, bits: int) -> bool:
+def _is_held(mixed: Any, d: int, owners: Any, bits: int) -> bool:
     """Whether another document has the hash `mixed`; if none does, document d has it from now.
 
     held  uint64 [2^bits]: the lower half of a hash, and in front of it its document from 1 on
     """
     place = np.int64(mixed >> np.uint64(64 - bits))
-    owner = held[place] >> np.uint64(32)
-    if owner != 0 and owner != np.uint64(d + 1) and np.uint32(held[place]) == np.uint32(mixed):
+    owner = owners[place] >> np.uint64(32)
+    if owner != 0 and owner != np.uint64(d + 1) and np.uint32(owners[place]) == np.uint32(mixed):
         return True
-    held[place] = np.uint64(d + 1) << np.uint64(32) | mixed & np.uint64(0xFFFFFFFF)
+    owners[place] = np.uint64(d + 1) << np.uint64(32) | mixed & np.uint64(0xFFFFFFFF)
     return False
 
 

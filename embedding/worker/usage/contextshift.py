@@ -112,7 +112,7 @@ def _largest(
     products = np.empty(total, dtype=np.float32)
     first = 0
     for at in range(len(words)):
-        held = 0
+        count = 0
         for place in range(starts[words[at]], starts[words[at] + 1]):
             change = _change(counts[place], totals[words[at]])
             if change == 0.0:
@@ -121,13 +121,13 @@ def _largest(
             for i in range(along.shape[1]):
                 product += says[contexts[place], i] * along[at, i]
             product *= change
-            to = first + held
-            if held == sizes[at]:
+            to = first + count
+            if count == sizes[at]:
                 to -= 1
                 if abs(product) <= abs(products[to]):
                     continue
             else:
-                held += 1
+                count += 1
             while to > first and abs(products[to - 1]) < abs(product):
                 products[to], largest[to] = products[to - 1], largest[to - 1]
                 to -= 1

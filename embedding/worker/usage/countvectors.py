@@ -79,8 +79,8 @@ def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _hashed(marks: Marks, dim: int) -> FloatArray:
     """float32 [v, dim] in [-1, 1), each row by its word alone."""
-    places: Marks = np.add.outer(marks, np.arange(dim, dtype=np.uint64))
-    return (mixed(places) / 2.0**63 - 1.0).astype(np.float32)
+    cells: Marks = np.add.outer(marks, np.arange(dim, dtype=np.uint64))
+    return (mixed(cells) / 2.0**63 - 1.0).astype(np.float32)
 
 
 @kernel()

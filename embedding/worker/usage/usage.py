@@ -170,8 +170,8 @@ class UsageReader:
         first = 0
         for time, stretch in text.read:
             stop = first + len(stretch.units)
-            for each in (0, 1) if time == 1 else (time,):
-                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
+            for kind in (0, 1) if time == 1 else (time,):
+                groups.setdefault((stretch.source, kind), []).append(np.arange(first, stop))
             if busiest[first:stop].any():
                 theirs = first + np.flatnonzero(busiest[first:stop])
                 groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
@@ -214,16 +214,16 @@ class UsageReader:
         ours = {(part.incarnation, part.source) for part in inherited}
         with self._lock:
             self.past.find_late_words(lexicon.rows)
-            held = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
-        held[window] = [
+            by_window = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
+        by_window[window] = [
             part
-            for part in held[window]
+            for part in by_window[window]
             if not part.incarnation or (part.incarnation, part.source) in ours
         ]
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
-            for at, parts in enumerate(held.values())
+            for at, parts in enumerate(by_window.values())
             for stretch in of_corpus(parts)
         ]
         if not any(time == 1 for time, _ in read):

@@ -57,16 +57,18 @@ class ContributorCollector:
         pairs = np.unique(owner[unknown] * size + block.codes[unknown])
         source = block.source.encode()
         who = contributors(block.voices, block.source, self._unknown)
-        whose = [voice.tobytes() for voice in who]
+        authors = [voice.tobytes() for voice in who]
         for document, code in zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True):
             word = block.words[code]
             heard = self._heard.get(word)
             if heard is None:
                 heard = _Collected(set(), set())
                 self._heard.put(word, heard)
-            for held, whom, most in zip(heard, (whose[document], source), self._most, strict=True):
-                if len(held) < most:
-                    held.add(contributor_id(self._key, word, whom))
+            for signs, user, most in zip(
+                heard, (authors[document], source), self._most, strict=True
+            ):
+                if len(signs) < most:
+                    signs.add(contributor_id(self._key, word, user))
 
     def contributors(self, words: Sequence[str]) -> Contributors:
         """What was heard of `words`."""

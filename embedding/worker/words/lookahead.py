@@ -81,9 +81,9 @@ class LookAhead:
     def _next(self) -> _BlocksAhead:
         given = self._held.popleft()
         self._coming = Counter()
-        for held in self._held:
-            if held.window == given.window:
-                self._coming.update(held.unknown)
+        for tick in self._held:
+            if tick.window == given.window:
+                self._coming.update(tick.unknown)
         return given.blocks
 
     def _look(self, blocks: _BlocksAhead, known: _Known) -> _Held:

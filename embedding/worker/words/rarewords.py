@@ -175,6 +175,6 @@ class RareWords:
         if not before:
             return contexts
         names = [seen.words[i] for i in before]
-        held = WordContexts.of_bags(seen.ids[before], self._held.of(names))
+        earlier = WordContexts.of_bags(seen.ids[before], self._held.of(names))
         self._held.forget(names)
-        return summed([contexts, held])
+        return summed([contexts, earlier])

@@ -191,7 +191,7 @@ class Disturbed(RuleBasedStateMachine):
         durable = self.saved[3]
         if any(text in lost and d not in durable for d, text in self.read_by.items()):
             # Whoever takes a source over waits until what the dead had pushed is in a checkpoint
-            # (worker/crawling/leasing.py).
+            # (worker/crawling/crawling.py).
             self._checkpoint()
         # It reads again what dead processes had read of the sources that it holds now.
         for document, (life, source) in self.read_by.items():

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.worker.learning.scoring import PairSampler
+from embedding.worker.learning.learner import PairSampler
 
 SAMPLER = PairSampler(window=2, pairs=6, negative=3)
 NOISE = np.arange(100, 120, dtype=np.int64)
