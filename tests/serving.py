@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from multiprocessing.process import BaseProcess
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.worker.process.forking import OF_A_CORPUS, adopt, current_environment, processes
+from embedding.worker.process.forking import OF_A_CORPUS, adopt, processes
 
 
 def start_server(
@@ -16,7 +17,7 @@ def start_server(
     patience_s  how long its shards and groups may take to start: the machine may be busy
     """
     context = processes((*OF_A_CORPUS, "embedding.server.service:ParameterServer"))
-    given = (config.model_dump_json(), policy, dim, patience_s, current_environment())
+    given = (config.model_dump_json(), policy, dim, patience_s, dict(os.environ))
     process = context.Process(target=_serve, args=given, name="server")
     process.start()
     return process

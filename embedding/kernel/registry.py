@@ -90,7 +90,19 @@ class Registry(Generic[T, S]):
             raise ConfigError(f"{self.kind} {name!r}: {wrong}; correct the traits it declares.")
 
         def keep(thing: D) -> D:
-            self._check_free(name, thing)
+            home = other = thing.__module__
+            if name in self._known:
+                other = self._known[name][0].__module__
+            elif name in self._modules:
+                other = self._modules[name]
+            elif name in self._entries:
+                module = self._entries[name].module
+                other = home if home.startswith(module.split(".")[0]) else module
+            if other != home:
+                raise ConfigError(
+                    f"{self.kind} {name!r} is registered by {home} and by {other}: a name stands "
+                    "for one; rename one of them."
+                )
             self._known[name] = (thing, traits)  # type: ignore[assignment]
             return thing
 
@@ -156,19 +168,6 @@ class Registry(Generic[T, S]):
                 )
             entries[entry.name] = entry
         return entries
-
-    def _check_free(self, name: str, thing: Any) -> None:
-        home = thing.__module__
-        known = self._known.get(name)
-        other = self._modules.get(name, home) if known is None else known[0].__module__
-        entry = self._entries.get(name)
-        if other == home and entry is not None:
-            other = home if home.startswith(entry.module.split(".")[0]) else entry.module
-        if other != home:
-            raise ConfigError(
-                f"{self.kind} {name!r} is registered by {home} and by {other}: a name stands for "
-                "one; rename one of them."
-            )
 
     def _load(self, name: str) -> tuple[T, S]:
         if name not in self._known:

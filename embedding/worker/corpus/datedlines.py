@@ -158,10 +158,7 @@ def remembered_from(
 
     That is the text of its last `windows` windows; of much text the last `characters`, or more.
     """
-    parts: list[tuple[int, int, int]] = []
-    for lines in columns_before(share, until):
-        for window, part in lines.by_window(calendar):
-            parts.append((window, int(part.numbers[0]), int(part.lengths.sum())))
+    parts = list(_runs(share, calendar, until))
     latest = sorted({window for window, _, _ in parts})[-windows:]
     line, read = until, 0
     for window, first, size in reversed(parts):
@@ -180,7 +177,9 @@ def passing(
     How long windows are stands in the share.
     """
     whole = dict(share.window_characters)
-    window, read = _before(share, calendar, since)
+    window, read = None, 0
+    for own, _, size in _runs(share, calendar, since) if since else ():
+        window, read = own, (read if own == window else 0) + size
     for lines in dated_columns(share, since, fault):
         for own, part in lines.by_window(calendar):
             if own != window:
@@ -192,16 +191,11 @@ def passing(
             read = int(ends[-1])
 
 
-def _before(share: CorpusShare, calendar: Calendar, since: int) -> tuple[int | None, int]:
-    """The window of the last line before line `since`, and its characters until there."""
-    window, read = None, 0
-    if not since:
-        return window, read
-    for lines in columns_before(share, since):
-        for own, part in lines.by_window(calendar):
-            read = (read if own == window else 0) + int(part.lengths.sum())
-            window = own
-    return window, read
+def _runs(share: CorpusShare, calendar: Calendar, until: int) -> Iterator[tuple[int, int, int]]:
+    """The lines before line `until` by window: its start, the first line, and their characters."""
+    for lines in columns_before(share, until):
+        for window, part in lines.by_window(calendar):
+            yield window, int(part.numbers[0]), int(part.lengths.sum())
 
 
 def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | None:

@@ -45,7 +45,9 @@ def processes(targets: Sequence[str]) -> Processes:
     The first call of a process decides what is imported beforehand. Where nothing is writable
     there is no place for the fork server's socket, and processes are spawned.
     """
-    if not _writable():
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
         return get_context("spawn")
     # The terminal's ^C is for whoever starts them, and ends them; processes inherit the mask. The
     # tracker goes first: when it starts it opens the mask again.
@@ -77,15 +79,11 @@ def _importing_as_here() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def current_environment() -> dict[str, str]:
-    """The environment of this process, for `adopt` in one that it starts."""
-    return dict(os.environ)
-
-
 def adopt(environment: dict[str, str]) -> None:
     """Begin as a process of one's own: with this environment, and collecting garbage again.
 
-    The fork server has the environment of the moment when it was started.
+    The fork server has the environment of the moment when it was started, so whoever asks for a
+    process hands its own on.
     """
     gc.freeze()
     gc.enable()
@@ -98,10 +96,3 @@ def forked(process: psutil.Process) -> bool:
     """Whether a process is a fork of a fork server: one of a node's."""
     parent = process.parent()
     return parent is not None and f"from {forkserver.__name__} " in " ".join(parent.cmdline())
-
-
-def _writable() -> bool:
-    try:
-        return bool(tempfile.gettempdir())
-    except FileNotFoundError:
-        return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import secrets
 import signal
 import time
@@ -30,7 +31,6 @@ from embedding.worker.process.forking import (
     OF_A_CORPUS,
     OF_A_STREAM,
     adopt,
-    current_environment,
     processes,
 )
 from embedding.worker.spec import NodeSpec
@@ -142,7 +142,7 @@ class _Pair:
         self.processes: dict[str, BaseProcess] = {
             name: context.Process(
                 target=run_stating_errors,
-                args=(name, target, text, end, reasons, current_environment()),
+                args=(name, target, text, end, reasons, dict(os.environ)),
                 name=f"{spec.name}-{name}",
             )
             for (name, end), target in zip(ends.items(), targets, strict=True)

@@ -13,6 +13,7 @@ what it has.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -43,7 +44,7 @@ from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.shell import FlightService, of_kind, received
 from embedding.server.policies.board import PendingPush
 from embedding.server.state import ServerState
-from embedding.worker.process.forking import adopt, current_environment, processes
+from embedding.worker.process.forking import adopt, processes
 from yeoron_lab.aggregating.relay import AggregatorLine
 from yeoron_lab.requests import check_aggregators
 from yeoron_lab.shards.client.links import reached
@@ -358,7 +359,7 @@ def running_aggregator(
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(
         target=aggregate_forever,
-        args=(server, config.model_dump_json(), wait_s, theirs, current_environment()),
+        args=(server, config.model_dump_json(), wait_s, theirs, dict(os.environ)),
         name=f"{group}-aggregator",
     )
     process.start()

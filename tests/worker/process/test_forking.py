@@ -17,7 +17,7 @@ from waiting import until
 
 TELLING = """
 import gc, json, os, signal, sys
-from embedding.worker.process.forking import adopt, forked, processes, current_environment
+from embedding.worker.process.forking import adopt, forked, processes
 
 def tell(end, environment):
     place = getattr(sys.modules.get("wave"), "__file__", "")
@@ -34,7 +34,7 @@ if __name__ == "__main__":
     os.environ["TOLD"] = "later"
     os.environ.pop("GONE", None)
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=tell, args=(theirs, current_environment()))
+    process = context.Process(target=tell, args=(theirs, dict(os.environ)))
     process.start()
     said = ours.recv()
     process.join(300)
