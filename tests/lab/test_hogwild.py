@@ -28,7 +28,7 @@ from embedding.worker.usage.usage import UsageReader
 from gpukernel import DEVICE, gpu_kernel
 from yeoron_lab.hogwild import memory
 from yeoron_lab.hogwild import training as hogwild
-from yeoron_lab.hogwild.training import MappedTables, in_place
+from yeoron_lab.hogwild.training import HogwildInPlace, MappedTables
 
 DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
@@ -55,7 +55,7 @@ def make(
             calendar=Calendar(WindowUnit.DAY),
         ),
         usage=usage,
-        kind=in_place(MappedTables.attach(shared, DIM)),
+        kind=HogwildInPlace.training(shared, DIM),
     )
     return learner, line
 

@@ -180,11 +180,6 @@ class HogwildTraining(Training):
         return BlockPlan(words=none, extras=none, block=block)
 
 
-def in_place(tables: MappedTables) -> MakeTraining:
-    """Blocks are learnt on the server's own tables."""
-    return partial(HogwildTraining, tables=tables)
-
-
 @IN_PLACE.register("hogwild", NoTraits())
 class HogwildInPlace:
     """See TrainingInPlace."""
@@ -216,4 +211,4 @@ class HogwildInPlace:
 
     @staticmethod
     def training(shared: SharedTables, dim: int) -> MakeTraining:
-        return in_place(MappedTables.attach(shared, dim))
+        return partial(HogwildTraining, tables=MappedTables.attach(shared, dim))

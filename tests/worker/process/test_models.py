@@ -30,7 +30,7 @@ from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink, LearnerSetup
 from embedding.worker.learning.training import Training
 from embedding.worker.process.pipeline import Pipeline, When
-from yeoron_lab.hogwild.training import MappedTables, in_place
+from yeoron_lab.hogwild.training import HogwildInPlace
 
 DIM, BUCKETS = 16, 3000
 LINE = ExchangeConfig(rows="float32", compression="none").model_copy(
@@ -90,7 +90,7 @@ class World:
         shared = welcome.shared
         kind = Training
         if shared is not None:
-            kind = in_place(MappedTables.attach(shared, welcome.dim))
+            kind = HogwildInPlace.training(shared, welcome.dim)
         return Learner(
             client,
             trainer or make_trainer(self.model),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from in_process import InProcess, make_state
@@ -27,7 +29,7 @@ from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.words.rarewords import RareWords, RowCounts
-from yeoron_lab.hogwild.training import MappedTables, in_place
+from yeoron_lab.hogwild.training import HogwildTraining, MappedTables
 from yeoron_lab.paced.paced import PacedTraining
 
 
@@ -291,7 +293,7 @@ class Stream:
             welcome=Welcome(
                 pace=pace, min_count=welcome.min_count, rare_mentions=welcome.rare_mentions
             ),
-            kind=PacedTraining if tables is None else in_place(tables),
+            kind=PacedTraining if tables is None else partial(HogwildTraining, tables=tables),
         )
         self.rng = np.random.default_rng(2)
         self.mentions = 0
