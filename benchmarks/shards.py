@@ -43,16 +43,15 @@ import numpy as np
 import psutil
 
 from benchmarks.kept import RESULTS
+from embedding.exchange.changes import KeptRows
 from embedding.exchange.codec import to_message
-from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
-from embedding.server.rows.steps import FetchingSteps
+from embedding.server.rows.devices import HostDevice
 from yeoron_bench.results import facts, hardware, keep_and_print
 from yeoron_lab.shards.client.split import Layout
 from yeoron_lab.shards.client.stream import ShardStream
@@ -85,7 +84,7 @@ def memory_us(rows: int, dim: int, *, large: bool, repeats: int = 5) -> float:
     table[:] = 1.0
     rng = np.random.default_rng(1)
     size = min(BATCH, rows)
-    steps, delta, found = FetchingSteps(), np.ones((size, dim), dtype=np.float32), []
+    steps, delta, found = HostDevice().steps(dim), np.ones((size, dim), dtype=np.float32), []
     for _ in range(repeats):
         batches = [np.sort(rng.choice(rows, size, replace=False)) for _ in range(20)]
         began = time.process_time()
@@ -125,7 +124,7 @@ class Rig:
                 config=line,
                 unconfirmed=lambda _: [],
                 held=lambda: (self.sequence + 1, self.sequence),
-                rows=OwnRows(line, sending(line)),
+                kept=KeptRows(),
                 messages=lambda push: [to_message(push)],
             )
             for location in locations

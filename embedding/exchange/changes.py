@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.kernel.registry import NoTraits, Registry
 
@@ -17,25 +18,25 @@ if TYPE_CHECKING:
     from embedding.exchange.protocol import PulledRows, Push
     from embedding.exchange.wire import Message
 
+Asked = Mapping[Table, IntArray]
 
-class KeptRows(Protocol):
-    """What a node has of the rows of a server, or of a shard. Not thread-safe.
+
+class KeptRows:
+    """What a node has of the rows of a server, or of a shard; here nothing. Not thread-safe.
 
     asked, spared  rows that pulls named so far, and those of them that did not travel
+    nbytes         memory of the rows that the node has
     """
 
-    @property
-    def asked(self) -> int: ...
-
-    @property
-    def spared(self) -> int: ...
+    asked = spared = 0
 
     @property
     def nbytes(self) -> int:
-        """Memory of the rows that the node has."""
+        return 0
 
     def greeted(self, epoch: int, sequence: int, *, first: bool) -> None:
-        """The other side greeted; see `OwnRows.greeted`."""
+        """The other side greeted in this incarnation of it, with the last push that it has taken;
+        `first`: nothing was pushed yet."""
 
     def refused(self) -> None:
         """The server refused a push that others have taken."""
@@ -43,16 +44,21 @@ class KeptRows(Protocol):
     def alive(self, ids: IntArray) -> None:
         """Words with a row, increasing: no other will be asked for."""
 
-    def asking(self, message: Message, asked: Mapping[Table, IntArray]) -> Message:
+    def asking(self, message: Message, asked: Asked) -> Message:
         """A pull of these rows, with what the node has of them; without any the pull as it is."""
+        del asked
+        return message
 
-    def came(
-        self, answer: Message, pulled: PulledRows, asked: Mapping[Table, IntArray]
-    ) -> dict[Table, Any]:
+    def came(self, answer: Message, pulled: PulledRows, asked: Asked) -> dict[Table, Any]:
         """Rows [n, dim] in the order in which they were asked for; RefusedError: malformed."""
+        del answer
+        for table, ids in asked.items():
+            if len(pulled.rows.get(table, ())) != len(ids):
+                raise RefusedError(f"pull: the answer has not {len(ids)} rows of table {table}.")
+        return dict(pulled.rows)
 
     def learnt(self, push: Push) -> None:
-        """The server has taken this push."""
+        """The server has taken this push, whose deltas are the node's own."""
 
 
 class Answering(Protocol):
@@ -83,55 +89,56 @@ class Answering(Protocol):
         begins again from them."""
 
 
-class KeptByNode(Protocol):
-    """The server's side: what the node of one stream keeps. The stream's thread alone uses it."""
+class KeptByNode:
+    """The server's side: what the node of one stream keeps. The stream's thread alone uses it.
 
-    def asked(self, message: Message, ids: Mapping[Table, IntArray]) -> Answering | None:
-        """What answers a pull of these rows; None: it says of none that they are kept.
-        RefusedError: malformed."""
+    header  where a pull says what its node keeps
+    """
+
+    header: ClassVar[str]
+
+    def asked(self, message: Message, ids: Asked) -> Answering:
+        """What answers a pull of these rows; RefusedError: malformed."""
+        raise NotImplementedError
 
     def learnt(self, push: Push) -> None:
         """A push was taken; sent again it changes nothing."""
 
 
 class KeepingRows(Protocol):
-    """A way of keeping rows.
+    """A way of keeping rows: the node's side, made of its settings.
 
     compression  the way of writing pushes whose kernels it uses, to be loaded ahead; "": none
+    of_stream    a server's side, of a server whose tables' first vectors have this seed
     """
 
     compression: ClassVar[str]
 
     @staticmethod
-    def of_node(config: ExchangeConfig) -> KeptRows:
-        """A node's side."""
+    def of_stream(seed: int) -> KeptByNode: ...
 
-    @staticmethod
-    def of_stream(seed: int) -> KeptByNode:
-        """A server's side, whose tables' first vectors have this seed."""
+    def __call__(self, config: ExchangeConfig) -> KeptRows: ...
 
 
-CHANGES: Registry[type[KeepingRows], NoTraits] = Registry(
-    "way of pulling changes", "yeoron.changes"
-)
+CHANGES: Registry[KeepingRows, NoTraits] = Registry("way of pulling changes", "yeoron.changes")
 """A node whose pulls are of changes takes the first; the core has none."""
 
 
-CACHES: Registry[type[KeepingRows], NoTraits] = Registry("way of keeping rows", "yeoron.caches")
+CACHES: Registry[KeepingRows, NoTraits] = Registry("way of keeping rows", "yeoron.caches")
 """A node that keeps rows and pulls no changes takes the first; the core has none."""
 
 
-def kept_rows(config: ExchangeConfig) -> KeptRows | None:
-    """What a node keeps as the settings say, None for nothing; ConfigError as `needed_changes`."""
+def kept_rows(config: ExchangeConfig) -> KeptRows:
+    """What a node keeps as the settings say; ConfigError where nothing here does that."""
     if config.pulls == "changes":
-        return needed_changes().of_node(config)
+        return needed_changes()(config)
     if not config.cache_bytes:
-        return None
+        return KeptRows()
     wanted = f"cache_bytes {config.cache_bytes}: nothing here keeps rows"
-    return CACHES.needed(wanted, "0").of_node(config)
+    return CACHES.needed(wanted, "0")(config)
 
 
-def needed_changes() -> type[KeepingRows]:
+def needed_changes() -> KeepingRows:
     """The way of pulling changes; ConfigError where none is installed."""
     return CHANGES.needed("pulls changes: nothing here pulls changes", "pulls rows")
 
@@ -142,9 +149,9 @@ def kept_by_node(seed: int) -> list[KeptByNode]:
     return [kind.of_stream(seed) for kind in kinds if kind is not None]
 
 
-def answering(
-    kept: Sequence[KeptByNode], message: Message, ids: Mapping[Table, IntArray]
-) -> Answering | None:
+def answering(kept: Sequence[KeptByNode], message: Message, ids: Asked) -> Answering | None:
     """What answers a pull of a node that says what it keeps; None: it keeps nothing."""
-    found = (each.asked(message, ids) for each in kept)
-    return next((each for each in found if each is not None), None)
+    for rows in kept:
+        if rows.header in message.header:
+            return rows.asked(message, ids)
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,18 +16,17 @@ from embedding.exchange.protocol import (
     PullRequest,
     Push,
     VocabularyDelta,
-    Welcome,
     asks_of,
 )
 from embedding.exchange.relay import Relay
-from embedding.exchange.rowpath import DirectRows, MakePath, RowPath
-from embedding.exchange.session import Session
+from embedding.exchange.rows import MakeRows, RowsAtServer
+from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.transport import TransportMetrics
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 
 
-class ParameterClient(Session[Push, RowPath]):
+class ParameterClient(Session[Push]):
     """A Transport to one parameter server, for one node.
 
     hello, admit, vocabulary, pull and push share one stream and are called by one thread;
@@ -37,7 +35,7 @@ class ParameterClient(Session[Push, RowPath]):
     pushes that it lost are sent again first. RefusedError carries the server's reason; sending the
     same again cannot help.
 
-    path   where rows lie; `connect` finds out which one the server needs
+    rows   wherever they lie; `connect` finds out where
     relay  hands pushes to the aggregator of the node's group; None: each goes to the server
     """
 
@@ -51,11 +49,16 @@ class ParameterClient(Session[Push, RowPath]):
         stop: threading.Event | None = None,
         incarnation: str = "",
         relay: Relay | None = None,
-        path: MakePath = DirectRows,
+        rows: MakeRows = RowsAtServer,
     ) -> None:
         self.feedback = sending(config)
         self.metrics = TransportMetrics()
         self.relay = relay
+
+        def links(session: Session[Push]) -> RowLinks[Push]:
+            self.rows = rows(session, self.feedback)
+            return self.rows.links
+
         super().__init__(
             location,
             node=node,
@@ -63,11 +66,9 @@ class ParameterClient(Session[Push, RowPath]):
             config_digest=config_digest,
             stop=stop,
             incarnation=incarnation,
-            path=lambda session: path(session, self.feedback),
+            links=links,
             encode=lambda push: [to_message(push)],
         )
-        self.greeted.append(self._greeted)
-        self.rows = self.path.view
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         with self.lock:
@@ -77,33 +78,47 @@ class ParameterClient(Session[Push, RowPath]):
 
     def pull(self, request: PullRequest) -> PulledRows:
         """See Transport; UnavailableError after `pull_timeout_s` of waiting."""
-        return self.path.pull(request)
+        return self.rows.pull(request)
 
-    def push(self, push: Push) -> Ack:
-        """Send what was learnt; it is applied once, however often it is sent."""
+    def push(self, push: Push, *, rest: bool = False) -> Ack:
+        """Send what was learnt; it is applied once, however often it is sent.
+
+        rest  it is what compression had kept back of earlier pushes: nothing of it is kept back
+        """
         with self.lock:
-            sent = self.feedback.encode(push)
+            if self.welcome is None:
+                self.hello()
+            self.make_room()
+            sent = self.feedback.encode(push, rest=rest)
+            # Through an aggregator a push is part of a sum: the kept rows do not follow it.
+            keeps = bool(self.config.cache_bytes) and self.relay is None
+            sent = replace(sent, keeps=keeps)
             try:
-                ack = self._sent(sent)
+                self.log.add(sent)
+                ack = self.send(sent, self._relayed)
             except RefusedError:
+                # Its number is free again. An UnavailableError leaves it in the log: the server may
+                # have it, and the next greeting says so.
+                self.log.drop_last(sent)
+                self.rows.refused()
                 self.feedback.undo(sent)
                 raise
-        self.metrics.block(push.deltas)
-        self.metrics.server_rows += sum(len(delta.ids) for delta in push.deltas)
+            if keeps:
+                self.rows.learnt(sent)
+            if self.log.load > 0.5:
+                self.checkpoint(wait=False)
+        if not rest:
+            self.metrics.block(push.deltas)
+            self.metrics.server_rows += sum(len(delta.ids) for delta in push.deltas)
         return ack
 
     def flush_residuals(self, clock: int, sequence: int) -> Ack | None:
         """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""
         ack = None
         with self.lock:
-            deltas = self.feedback.drain(self.config.max_message_bytes // 2)
-            while deltas:
-                try:
-                    ack = self._sent(self.feedback.whole(deltas[0], self.node, sequence, clock))
-                except RefusedError:
-                    self.feedback.restore(deltas)
-                    raise
-                deltas, sequence, clock = deltas[1:], sequence + 1, ack.clock
+            while (delta := self.feedback.rest(self.config.max_message_bytes // 2)) is not None:
+                ack = self.push(Push(self.node, sequence, clock, (delta,)), rest=True)
+                sequence, clock = sequence + 1, ack.clock
         return ack
 
     @property
@@ -133,8 +148,8 @@ class ParameterClient(Session[Push, RowPath]):
         self.peer.action("idle", {"node": self.node})
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.peer.action("status", {})
-        return found
+        status: dict[str, Any] = self.peer.action("status", {})
+        return status
 
     def configure(self, **changes: object) -> None:
         """Change the policy or settings of it (`SyncConfig`) while training runs."""
@@ -164,24 +179,8 @@ class ParameterClient(Session[Push, RowPath]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _sent(self, push: Push) -> Ack:
-        # Through an aggregator a push is part of a sum: the kept rows do not follow it.
-        push = replace(push, keeps=self.rows.keeps and self.relay is None)
-        try:
-            ack = self.keep_and_send(push, self._relayed)
-        except RefusedError:
-            self.rows.refused()
-            raise
-        self.rows.taken(push)
-        return ack
-
     def _relayed(self, push: Push) -> Message | None:
         """The answer by the aggregator, where there is one that answers."""
         if self.relay is None or self.welcome is None:
             return None
         return self.relay.push(push, self.welcome.session)
-
-    def _greeted(self, welcome: Welcome) -> Iterable[Message]:
-        direct, first = not welcome.shards, self.welcome is None
-        self.rows.greeted(welcome.epoch, welcome.sequence, direct=direct, first=first)
-        return ()

@@ -59,17 +59,17 @@ class Contributors:
         """From the signs of authors and of sources of each word."""
         columns: list[IntArray] = []
         for which in (0, 1):
-            signs = [one for word in words for one in word[which]]
+            signs = [sign for word in words for sign in word[which]]
             columns.append(np.asarray(signs, dtype=np.int64))
             columns.append(np.cumsum([len(word[which]) for word in words], dtype=np.int64))
         return cls(*columns)
 
     def word(self, at: int) -> tuple[list[int], list[int]]:
         """Signs of the authors and of the sources of word `at`."""
-        found: list[list[int]] = []
+        signs_of: list[list[int]] = []
         for signs, ends in ((self.authors, self.author_ends), (self.sources, self.source_ends)):
-            found.append(signs[ends[at - 1] if at else 0 : ends[at]].tolist())
-        return found[0], found[1]
+            signs_of.append(signs[ends[at - 1] if at else 0 : ends[at]].tolist())
+        return signs_of[0], signs_of[1]
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,8 @@ class ContextSums:
 
     @classmethod
     def none(cls, window: int, source: str, part: int) -> ContextSums:
-        one = np.empty(0, dtype=np.float32)
-        return cls(window, source, part, np.empty(0, np.int64), one[:, None], one)
+        nothing = np.empty(0, dtype=np.float32)
+        return cls(window, source, part, np.empty(0, np.int64), nothing[:, None], nothing)
 
     @property
     def nbytes(self) -> int:

@@ -13,47 +13,46 @@ from embedding.kernel.errors import BehindError, RefusedError
 
 
 class Numbered(Protocol):
-    """What is kept: a push of a node, or of a server group."""
+    """What is kept: a push of a node, or of a server group, of so many bytes.
+
+    sequence  1, 2, 3, … by node, without a gap
+    """
 
     @property
-    def node(self) -> str:
-        """Who sends it."""
+    def node(self) -> str: ...
 
     @property
-    def sequence(self) -> int:
-        """1, 2, 3, … by node, without a gap."""
+    def sequence(self) -> int: ...
 
     @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
+    def nbytes(self) -> int: ...
 
 
 P = TypeVar("P", bound=Numbered)
 
 
 class PushLog(Generic[P]):
-    """A bounded list of a node's unconfirmed pushes, in the order of their sequence numbers."""
+    """A bounded list of a node's unconfirmed pushes, in the order of their sequence numbers.
+
+    nbytes     of all of them
+    confirmed  the last push that a checkpoint is known to hold
+    """
 
     def __init__(self, *, max_pushes: int, max_bytes: int) -> None:
         self.max_pushes = max_pushes
         self.max_bytes = max_bytes
         self._pushes: deque[P] = deque()
-        self._bytes = 0
-        self._forgotten = 0
+        self.nbytes = 0
         self.confirmed = 0
-        """The last push that a checkpoint is known to hold."""
+        self._forgotten = 0
 
     def __len__(self) -> int:
         return len(self._pushes)
 
     @property
-    def nbytes(self) -> int:
-        return self._bytes
-
-    @property
     def load(self) -> float:
         """How full it is: 0 empty, 1 full."""
-        return max(len(self._pushes) / self.max_pushes, self._bytes / self.max_bytes)
+        return max(len(self._pushes) / self.max_pushes, self.nbytes / self.max_bytes)
 
     def add(self, push: P) -> None:
         """Keep a push; RefusedError when its sequence number does not follow the last one's."""
@@ -64,13 +63,13 @@ class PushLog(Generic[P]):
             )
         self._forgotten = max(self._forgotten, push.sequence - 1 - len(self._pushes))
         self._pushes.append(push)
-        self._bytes += push.nbytes
+        self.nbytes += push.nbytes
 
     def confirm(self, durable: int) -> int:
         """Forget pushes up to `durable`; returns how many were forgotten."""
         forgotten = 0
         while self._pushes and self._pushes[0].sequence <= durable:
-            self._bytes -= self._pushes.popleft().nbytes
+            self.nbytes -= self._pushes.popleft().nbytes
             forgotten += 1
         self._forgotten = max(self._forgotten, durable)
         self.confirmed = max(self.confirmed, durable)
@@ -89,9 +88,10 @@ class PushLog(Generic[P]):
         """A process begins behind push `sequence`, which an earlier one sent."""
         self._forgotten = sequence
 
-    def drop_last(self) -> None:
-        """Forget the newest push: the server refused it."""
-        self._bytes -= self._pushes.pop().nbytes
+    def drop_last(self, push: P) -> None:
+        """Forget this push, the newest, if it is here: the server refused it."""
+        if self._pushes and self._pushes[-1] is push:
+            self.nbytes -= self._pushes.pop().nbytes
 
     def after(self, sequence: int) -> list[P]:
         """Pushes that the server has to get again when `sequence` is the last that it knows.
@@ -106,4 +106,4 @@ class PushLog(Generic[P]):
                 f"{self._forgotten} are kept no longer: it lost them, or was started with another "
                 "or an emptied state folder; start the node again."
             )
-        return [push for push in self._pushes if push.sequence > sequence]
+        return self.since(sequence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import from_message, to_message
@@ -15,16 +15,27 @@ from embedding.exchange.peer import Peer, Talk, converse, say
 from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, Greeting, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import BehindError, RefusedError, UnavailableError
+from embedding.kernel.errors import BehindError, UnavailableError
 from embedding.kernel.records import IntArray, SnapshotRef, Window
 
 logger = logging.getLogger(__name__)
 
 
-class ShardSync:
-    """What a client does so that no shard lacks a push that the server knows; here nothing, for
-    rows that lie with the server itself. Under the session's lock where the stream is used.
+class RowLinks(Generic[P]):
+    """Brings what is pushed to where its rows lie, and keeps both in step; here they lie with the
+    server itself. Under the session's lock, but for `wait_durable` and `close`.
     """
+
+    def spread(self, push: P) -> None:
+        """Send a push's rows to where they lie, before the server hears of it.
+
+        The server orders pushes and says to shards when to apply theirs. So it must not hear of one
+        whose rows are not there yet: the node could die in between, and nobody could bring them.
+        """
+
+    def rest(self, push: P) -> P:
+        """What of a push the server itself gets."""
+        return push
 
     def bring(self, welcome: Welcome) -> None:
         """Make whole what lies elsewhere, before the server hears of the pushes again."""
@@ -43,31 +54,12 @@ class ShardSync:
         """Close what is open; the session is closed."""
 
 
-class Path(Protocol[P]):
-    """How rows reach the place where they lie: the server itself, or shards of it."""
-
-    @property
-    def links(self) -> ShardSync:
-        """Keeps shards in step with the server."""
-
-    def spread(self, push: P) -> None:
-        """Send a push's rows to where they lie, before the server hears of it."""
-
-    def rest(self, push: P) -> P:
-        """What of a push the server itself gets."""
-
-
-W = TypeVar("W", bound="Path[Any]")
-Aside = Callable[[P], Message | None]
-"""Sends a push another way; None: it goes to the server itself."""
-
-
-class Session(Generic[P, W]):
+class Session(Generic[P]):
     """What is pushed is kept until it is in a checkpoint, and reaches the server once.
 
     peer     the conversation with the server. After a restart of the server what it lost of
              `log` is sent again first
-    path     where rows lie
+    links    brings what is pushed to where its rows lie
     welcome  the server's last greeting, None before the first
     clock    the highest clock that this node was given; it greets with it
     greeted  what else is to be sent when the server has greeted
@@ -83,7 +75,7 @@ class Session(Generic[P, W]):
         config_digest: str,
         stop: threading.Event | None,
         incarnation: str,
-        path: Callable[[Session[P, W]], W],
+        links: Callable[[Session[P]], RowLinks[P]],
         encode: Callable[[P], Iterable[Message]],
     ) -> None:
         self.location, self.node, self.config = location, node, config
@@ -96,7 +88,7 @@ class Session(Generic[P, W]):
         self.clock = 0
         self.greeted: list[Callable[[Welcome], Iterable[Message]]] = []
         self._digest, self._incarnation, self._encode = config_digest, incarnation, encode
-        self.path = path(self)
+        self.links = links(self)
 
     def hello(self) -> Welcome:
         """The server's answer to a greeting, also on a stream that is open."""
@@ -109,36 +101,16 @@ class Session(Generic[P, W]):
         """The server has let this node's clock come so far."""
         self.clock = max(self.clock, clock)
 
-    def keep_and_send(self, push: P, aside: Aside[P]) -> Ack:
-        """Once a push is kept it reaches the server, whatever breaks. When too many are in no
-        checkpoint, one is asked for and waited for."""
-        with self.lock:
-            if self.welcome is None:
-                self.hello()
-            self._make_room()
-            self.log.add(push)
-            try:
-                ack = self.send(push, aside)
-            except RefusedError:
-                # Its number is free again. An UnavailableError leaves it in the log: the server may
-                # have it, and the next greeting says so.
-                self.log.drop_last()
-                raise
-            if self.log.load > 0.5:
-                self.checkpoint(wait=False)
-            return ack
+    def send(self, push: P, aside: Callable[[P], Message | None] = lambda _: None) -> Ack:
+        """Send a push that is in the log: its rows to where they lie, then the rest.
 
-    def send(self, push: P, aside: Aside[P] | None = None) -> Ack:
-        """Send a push that is kept: rows first, then the rest.
-
-        The server orders pushes and says to shards when to apply theirs. So it must not hear of one
-        whose rows are not there yet: the node could die in between, and nobody could bring them.
+        aside  sends it another way; None: it goes to the server itself
         """
 
         def sent(channel: Channel) -> Message:
-            answer = None if aside is None else aside(push)
+            answer = aside(push)
             if answer is None:
-                self.path.spread(push)
+                self.links.spread(push)
                 answer = converse(channel, self._messages(push))
             return answer
 
@@ -148,16 +120,16 @@ class Session(Generic[P, W]):
     def taken(self, answer: Message) -> Ack:
         """How far the server is with what was pushed."""
         ack = from_message(Ack, answer)
-        self.log.confirm(self.path.links.safe(ack.durable))
+        self.log.confirm(self.links.safe(ack.durable))
         self.reached(ack.clock)
         return ack
 
     def durable(self) -> int:
         """The last push that is in a checkpoint, wherever its rows lie."""
         with self.lock:
-            self.path.links.tend()
+            self.links.tend()
             ack = self.taken(self.peer.request(Message({"op": "confirm"})))
-            return self.path.links.safe(ack.durable)
+            return self.links.safe(ack.durable)
 
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
@@ -191,9 +163,9 @@ class Session(Generic[P, W]):
 
     def close(self) -> None:
         """Say goodbye, unless the stream was dropped, and close the connections."""
-        self.path.links.wait_durable()
+        self.links.wait_durable()
         self.peer.close(Message({"op": "bye"}))
-        self.path.links.close()
+        self.links.close()
 
     def _greet(self) -> Talk[None]:
         """The server takes a push whose number it knows for a duplicate, and one that leaves a gap
@@ -207,12 +179,12 @@ class Session(Generic[P, W]):
                 f"node {self.node}: the server was restarted, and with it the tables that "
                 "this node shares went back to its checkpoint; start the node again."
             )
-        self.path.links.bring(welcome)
+        self.links.bring(welcome)
         for also in self.greeted:
             yield from say(also(welcome))
         if known is None:
             self.log.begin(welcome.sequence)
-        self.log.confirm(self.path.links.safe(welcome.durable))
+        self.log.confirm(self.links.safe(welcome.durable))
         lost = self.log.after(welcome.sequence)
         if lost:
             logger.info("node %s: sending %d pushes again", self.node, len(lost))
@@ -222,9 +194,9 @@ class Session(Generic[P, W]):
         self.reached(welcome.clock)
 
     def _messages(self, push: P) -> Talk[Message]:
-        return say(self._encode(self.path.rest(push)))
+        return say(self._encode(self.links.rest(push)))
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Wait for a checkpoint when the log of unconfirmed pushes is full."""
         if self.log.load < 1.0:
             return

@@ -65,12 +65,12 @@ class Sharding(Protocol):
         """
 
     @staticmethod
-    def path(split: str) -> Callable[..., Any]:
-        """A `MakePath`: a node's way to shards that hold rows, or columns."""
+    def node_rows(split: str) -> Callable[..., Any]:
+        """A `MakeRows`: of a node, where shards hold rows, or columns."""
 
     @staticmethod
-    def training(path: Any) -> Callable[[Any], Any]:
-        """A `MakeTraining` by shards that hold columns, over a path of this kind."""
+    def training(rows: Any) -> Callable[[Any], Any]:
+        """A `MakeTraining` by shards that hold columns, of such rows."""
 
     @staticmethod
     def check_request(request: Any) -> None:

@@ -334,8 +334,8 @@ class ServerState:
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Carry out what the consistency machine says (under the lock)."""
-        self.pushes.execute(instructions, now)
         if instructions:
+            self.pushes.execute(instructions, now)
             self.changed.notify_all()
 
     # -- control ----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.devices import on_gpu
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.steps import RowSteps
+from embedding.server.rows.devices import RowSteps
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
 from embedding.worker.learning.training import in_place

@@ -112,7 +112,9 @@ def test_over_time_the_server_gets_all_that_was_learnt(kind, data):
     names = np.arange(0, 70, 7, dtype=np.int64)
     memory = data.draw(st.sampled_from([ROOM, 64 * 1024]))
     feedback = Feedback(config(kind, residual_bytes=memory))
-    feedback._memory = memory if memory == ROOM else 3 * 4 * (4 * dim + 32)  # four rows a table
+    feedback._left.memory = (
+        memory if memory == ROOM else 3 * 4 * (4 * dim + 64)
+    )  # four rows a table
     learnt = np.zeros((len(names), dim))
     server = np.zeros_like(learnt)
     for sequence in range(1, data.draw(st.integers(1, 8)) + 1):
@@ -136,10 +138,11 @@ def test_over_time_the_server_gets_all_that_was_learnt(kind, data):
 
 def drained(feedback: Feedback, names: np.ndarray, dim: int) -> np.ndarray:
     """What the server adds when everything kept back is sent."""
-    pushes = [feedback.whole(delta, "n", 99, 0) for delta in feedback.drain(10_000)]
-    return sum(
-        (dense(taken(push, dim), names, dim) for push in pushes), np.zeros((len(names), dim))
-    )
+    total = np.zeros((len(names), dim))
+    while (left := feedback.rest(10_000)) is not None:
+        push = feedback.encode(Push("n", 99, 0, (left,)), rest=True)
+        total += dense(taken(push, dim), names, dim)
+    return total
 
 
 def check_drained(kept: np.ndarray, lost: np.ndarray) -> None:

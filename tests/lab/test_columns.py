@@ -102,7 +102,7 @@ def learn(node, batch: Minibatches) -> float:
     rows = node.client.pull(
         PullRequest({Table.IN: batch.ids, Table.OUT: batch.ids}, clock=node.clock)
     )
-    learnt, losses = node.client.path.learn(batch, rows)
+    learnt, losses = node.client.rows.learn(batch, rows)
     node.sequence += 1
     push = Push(node.name, node.sequence, rows.clock, counts=named(WORD_LIST), tokens=WORDS)
     node.clock = node.client.push(replace(push, minibatches=learnt)).clock
@@ -125,7 +125,7 @@ def tables(server) -> tuple[np.ndarray, np.ndarray]:
 def test_any_number_of_shards_learns_what_one_table_learns(joined, shards, model):
     config = SGNS.model_copy(update={"model": model})
     with columns(shards) as server, joined(server) as node:
-        assert isinstance(node.client.path, ColumnsOnShards)
+        assert isinstance(node.client.rows, ColumnsOnShards)
         ids = node.words(*WORD_LIST)
         whole = Reference(ids, config)
         for seed in range(4):
@@ -170,7 +170,7 @@ def test_a_shard_killed_in_the_middle_of_a_block_has_it_learnt_anew(joined, tmp_
     with columns(2, state_dir=tmp_path) as server, joined(server) as node:
         ids = node.words(*WORD_LIST)
         whole = Reference(ids)
-        scores, calls = node.client.path._scores, []
+        scores, calls = node.client.rows._scores, []
 
         def killing(message):
             calls.append(message.header["op"])
@@ -179,7 +179,7 @@ def test_a_shard_killed_in_the_middle_of_a_block_has_it_learnt_anew(joined, tmp_
                 fleet(server).restart(1)
             return scores(message)
 
-        node.client.path._scores = killing
+        node.client.rows._scores = killing
         batch = block(ids, 1)
         assert learn(node, batch) == pytest.approx(whole.learn(batch), rel=1e-4)
         assert calls.count("open") > 1, "it began again"
@@ -193,8 +193,8 @@ def test_a_block_whose_last_message_is_lost_is_pushed_whole(joined):
         for seed in range(2):
             batch = block(ids, seed)
             rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=node.clock))
-            learnt, _ = node.client.path.learn(batch, rows)
-            list(node.client.path.links)[seed].peer.close()
+            learnt, _ = node.client.rows.learn(batch, rows)
+            list(node.client.rows.links)[seed].peer.close()
             node.sequence += 1
             push = Push(node.name, node.sequence, rows.clock, minibatches=learnt)
             node.clock = node.client.push(push).clock
@@ -333,7 +333,7 @@ def test_wrong_numbers_of_a_block_are_refused_and_no_row_changes(joined):
         before = tables(server)
         batch = block(ids, 1)
         rows = node.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=0))
-        learnt, _ = node.client.path.learn(batch, rows)
+        learnt, _ = node.client.rows.learn(batch, rows)
         for slopes, reason in (
             (learnt.slopes[:-1], "slopes of shape"),
             (np.full_like(learnt.slopes, np.nan), "not finite"),

@@ -200,7 +200,7 @@ def test_rows_in_many_pieces_and_a_score_on_shards(connect) -> None:
 def test_words_that_come_between_the_answers_of_primary_and_shards(leader, connect) -> None:
     """A shard tells of rows whose words the primary's answer before it did not know."""
     with following(leader, every_s=30) as b:
-        node, rows = connect(leader, "n0"), b.link.client.path
+        node, rows = connect(leader, "n0"), b.link.client.rows
         answers = rows.answers
 
         def late(*calls):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generated import examples
-from yeoron_lab.paced.paced import NodeRows
+from yeoron_lab.paced.paced import CopiedRows
 
 DIM, WORDS = 3, 12
 ids = st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=WORDS, unique=True)
@@ -24,7 +24,7 @@ def test_what_moved_is_pushed_once_and_others_work_is_seen_after_a_refresh(event
     """The server's rows move by others' work and by what is drained; nothing else is lost."""
     server = np.zeros((WORDS, DIM), dtype=np.float64)
     others, mine = np.zeros(WORDS), np.zeros(WORDS)
-    local = NodeRows(DIM)
+    local = CopiedRows(DIM)
     steps = np.zeros((WORDS, 2))
     for n, (event, chosen) in enumerate(events, 1):
         which = np.array(chosen, dtype=np.int64)
@@ -53,7 +53,7 @@ def test_what_moved_is_pushed_once_and_others_work_is_seen_after_a_refresh(event
 
 
 def test_copies_that_are_kept_stay_and_the_others_go():
-    local = NodeRows(DIM)
+    local = CopiedRows(DIM)
     every = np.arange(5, dtype=np.int64)
     local.put(every, rows(list(every), 1.0))
     local.keep(every[:2], rows([0, 1], 7.0))
@@ -63,7 +63,7 @@ def test_copies_that_are_kept_stay_and_the_others_go():
 
 
 def test_many_rows_fit():
-    local = NodeRows(DIM)
+    local = CopiedRows(DIM)
     every = np.arange(5_000, dtype=np.int64)[::-1].copy()
     values = np.random.default_rng(1).random((len(every), DIM), dtype=np.float32)
     for at in range(0, len(every), 700):

@@ -36,7 +36,7 @@ from waiting import until
 from yeoron_lab.groups.following import following_shard
 from yeoron_lab.ports import lasting_port
 from yeoron_lab.processes import ProcessKeeper
-from yeoron_lab.shards.client.links import Backlog, reached
+from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.rows import RowsOnShards
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.log import Admit
@@ -79,7 +79,7 @@ def server(shards):
 
 
 def test_the_client_is_of_the_kind_that_the_server_needs(server, join, shards):
-    assert isinstance(join(server).client.path, RowsOnShards) is (shards > 1)
+    assert isinstance(join(server).client.rows, RowsOnShards) is (shards > 1)
     assert len(server.status()["shards"]) == (0 if shards == 1 else shards)
 
 
@@ -460,10 +460,10 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
             failing.set()
             raise ExchangeError("the server failed: ValueError")
 
-        links = client.path.links
+        links = client.rows.links
         monkeypatch.setattr(links, "_look", failed)
         ids = node.words(*"가나다")
-        monkeypatch.setattr(Backlog, "__len__", lambda backlog: 1)
+        monkeypatch.setattr(type(client.log), "__len__", lambda log: 1)
         assert failing.wait(120)
         time.sleep(0.1)
         assert links._keeper.is_alive(), "it looks again"
@@ -483,7 +483,7 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
         node.push((delta(Table.OUT, ids),))
         node.client.checkpoint()
         node.push((delta(Table.OUT, ids),))
-        node.client.path.links._closed.set()  # it looks after its shards when it is asked
+        node.client.rows.links._closed.set()  # it looks after its shards when it is asked
         first, _ = server.state.rows.links.links
         write = first.checkpoint
 

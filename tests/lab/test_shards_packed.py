@@ -156,23 +156,23 @@ def test_changes_alone_are_sent_and_after_a_refusal_all_anew(connect):
         plain = connect(server, "plain")
         ids, rng = admitted(node), np.random.default_rng(6)
         node.pull(ids, ids)
-        assert [part.kept.mirror.pulls for part in node.client.rows.parts] == [1, 1]
+        assert [kept.mirror.pulls for kept in node.client.rows.kept] == [1, 1]
         node.clock = 7
         with pytest.raises(RefusedError, match="reads at clock"):  # by the primary alone
             node.push(deltas(rng, ids))
         node.clock, node.sequence = 0, node.sequence - 1
-        assert [part.kept.mirror.pulls for part in node.client.rows.parts] == [0, 0]
+        assert [kept.mirror.pulls for kept in node.client.rows.kept] == [0, 0]
         node.push(deltas(rng, ids))
         for _ in range(8):
             seen = node.pull(ids, ids)
         assert np.allclose(seen.rows[Table.OUT], plain.pull(ids, ids).rows[Table.OUT], atol=0.051)
-        assert [part.kept.mirror.pulls for part in node.client.rows.parts] == [8, 8]
+        assert [kept.mirror.pulls for kept in node.client.rows.kept] == [8, 8]
 
 
 def test_where_columns_lie_there_are_no_rows_to_pack_or_keep():
     def columns(**settings):
         config = ExchangeConfig(**settings)
-        ParameterClient("grpc://x:1", node="n", config=config, path=ColumnsOnShards)
+        ParameterClient("grpc://x:1", node="n", config=config, rows=ColumnsOnShards)
 
     with pytest.raises(ConfigError, match="compression onebit with split columns"):
         columns(compression="onebit")

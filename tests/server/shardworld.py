@@ -236,9 +236,9 @@ class Server:
             state = self.shard(index)
             with state.lock:
                 facts, slots = shardrecovery.collect(state)
-                copy = state.tables.copy(state.held.next_slot, accumulators=False)
+                copy = state.tables.copy(state.held.map.end, accumulators=False)
             copy.finish(state.lock)
-            found.append(shardrecovery.assemble(facts, slots, copy))
+            found.append(Content(facts, {**copy.arrays(), "ids": slots}, {}))
         return found
 
     def checkpoint(self) -> None:

@@ -13,15 +13,13 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 
 class Compressor(ABC):
@@ -55,51 +53,41 @@ class Compressor(ABC):
         """Distinct ids and float32 values; RefusedError says what is malformed."""
 
 
-class Whole(ABC):
-    """A way of sending every entry of a delta."""
+class Whole:
+    """A way of sending every entry of a delta, rounded to nearest where it has to be.
+
+    dtype  of its entries on the wire
+    """
 
     dtype: ClassVar[Literal["float16", "float32"]]
-    """The type of its entries on the wire."""
 
     @classmethod
-    @abstractmethod
     def write(cls, delta: RowDelta) -> RowDelta:
         """The delta with entries of that type."""
+        if delta.values.dtype == cls.dtype:
+            return delta
+        wide = widen(delta.values)
+        return replace(delta, values=narrow(wide) if cls.dtype == "float16" else wide)
 
 
 @COMPRESSIONS.register("none", CompressionTraits(whole=True))
 class Floats(Whole):
-    """Every entry as float32; nothing is rounded."""
+    """Every entry as float32."""
 
     dtype = "float32"
-
-    @classmethod
-    def write(cls, delta: RowDelta) -> RowDelta:
-        """Widened where it is float16."""
-        if delta.values.dtype == np.float32:
-            return delta
-        return replace(delta, values=widen(delta.values))
 
 
 @COMPRESSIONS.register("fp16", CompressionTraits(whole=True))
 class Halves(Whole):
-    """Every entry as float16, rounded to nearest."""
+    """Every entry as float16."""
 
     dtype = "float16"
-
-    @classmethod
-    def write(cls, delta: RowDelta) -> RowDelta:
-        """Rounded where it is float32."""
-        if delta.values.dtype == np.float16:
-            return delta
-        values: HalfArray = narrow(np.asarray(delta.values, dtype=np.float32))
-        return replace(delta, values=values)
 
 
 def entry_type(config: ExchangeConfig) -> Literal["float16", "float32"]:
     """How single numbers travel: float16 where deltas are sent so, else float32."""
-    found = COMPRESSIONS.get(config.compression)
-    return found.dtype if issubclass(found, Whole) else "float32"
+    kind = COMPRESSIONS.get(config.compression)
+    return kind.dtype if issubclass(kind, Whole) else "float32"
 
 
 def packing() -> tuple[str, ...]:
@@ -109,12 +97,12 @@ def packing() -> tuple[str, ...]:
 
 def compressor(kind: str) -> type[Compressor]:
     """The compressor of that name; RefusedError when there is none."""
-    found = COMPRESSIONS.get(kind) if kind in COMPRESSIONS else None
-    if found is None or not issubclass(found, Compressor):
+    known = COMPRESSIONS.get(kind) if kind in COMPRESSIONS else None
+    if known is None or not issubclass(known, Compressor):
         raise RefusedError(
             f"push: rows are packed as {kind[:40]!r}; one of {', '.join(packing())} is accepted."
         )
-    return found
+    return known
 
 
 def unpack(packed: PackedDelta, *, dim: int, most_bytes: int) -> RowDelta:
@@ -138,4 +126,4 @@ def unpack(packed: PackedDelta, *, dim: int, most_bytes: int) -> RowDelta:
 
 def unpacked(push: Push) -> list[RowDelta]:
     """What the server adds for a push of one's own, at most two deltas a table."""
-    return [*push.deltas, *(compressor(each.kind).unpack(each) for each in push.packed)]
+    return [*push.deltas, *(compressor(part.kind).unpack(part) for part in push.packed)]

@@ -86,11 +86,11 @@ def widen(values: HalfArray | FloatArray) -> FloatArray:
     if values.dtype != np.float16 or not converts():
         return np.array(values, dtype=np.float32)
     source = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
-    found = np.empty(values.shape, dtype=np.float32)
-    flat = found.reshape(-1)
+    wide = np.empty(values.shape, dtype=np.float32)
+    flat = wide.reshape(-1)
     done = _widen(source, flat)
     flat[done:] = source[done:].view(np.float16)
-    return found
+    return wide
 
 
 def narrow(values: FloatArray) -> HalfArray:
@@ -99,9 +99,9 @@ def narrow(values: FloatArray) -> HalfArray:
         with np.errstate(over="ignore"):
             return values.astype(np.float16)
     source = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
-    found = np.empty(values.shape, dtype=np.float16)
-    flat = found.reshape(-1)
+    halves = np.empty(values.shape, dtype=np.float16)
+    flat = halves.reshape(-1)
     done = _narrow(source, flat.view(np.uint16))
     with np.errstate(over="ignore"):
         flat[done:] = source[done:]
-    return found
+    return halves

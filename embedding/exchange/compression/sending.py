@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from embedding.exchange.compression.base import Whole
@@ -44,8 +44,13 @@ class Sending:
         """Rows of which something was not sent yet."""
         return 0
 
-    def encode(self, push: Push) -> Push:
-        """The push as it is sent, and sent again; RefusedError when training has diverged."""
+    def encode(self, push: Push, *, rest: bool = False) -> Push:
+        """The push as it is sent, and sent again; RefusedError when training has diverged.
+
+        rest  it is of what `rest` gave: all of it is sent, and the reader goes on where it did
+              after the last one
+        """
+        del rest
         entries = sum(delta.values.size for delta in push.deltas)
         as_sent = tuple(map(self._whole.write, push.deltas))
         return replace(push, deltas=as_sent, entries=entries)
@@ -59,17 +64,11 @@ class Sending:
     def keep(self, alive: IntArray) -> None:
         """Words with a row, increasing: what is held of others will never be asked for."""
 
-    def drain(self, most_bytes: int) -> list[RowDelta]:
-        """Take out everything that was left: deltas to be sent (`whole`), none of more bytes."""
+    def rest(self, most_bytes: int) -> RowDelta | None:
+        """Take out what was left of some rows, to be pushed; at most so many bytes. None: nothing
+        is left."""
         del most_bytes
-        return []
-
-    def whole(self, delta: RowDelta, node: str, sequence: int, clock: int) -> Push:
-        """A push of what `drain` gave; the reader goes on where it did after the last one."""
-        return Push(node, sequence, clock, (self._whole.write(delta),))
-
-    def restore(self, deltas: Sequence[RowDelta]) -> None:
-        """What `drain` gave was not sent."""
+        return None
 
 
 FEEDBACKS: Registry[Callable[[ExchangeConfig], Sending], NoTraits] = Registry(
@@ -80,9 +79,9 @@ FEEDBACKS: Registry[Callable[[ExchangeConfig], Sending], NoTraits] = Registry(
 
 def sending(config: ExchangeConfig) -> Sending:
     """As the settings say; ConfigError where nothing keeps what a compressor leaves out."""
-    found = COMPRESSIONS.get(config.compression)
-    if issubclass(found, Whole):
-        return Sending(found)
+    kind = COMPRESSIONS.get(config.compression)
+    if issubclass(kind, Whole):
+        return Sending(kind)
     wanted = f"compression {config.compression}: nothing here keeps what it leaves out"
     whole = " or ".join(COMPRESSIONS.having("whole"))
     return FEEDBACKS.needed(wanted, f"compression {whole}")(config)

@@ -5,6 +5,8 @@ torch is imported for a GPU alone (`torchdevice.py`): see `kernel/devices.py`.
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -12,9 +14,18 @@ import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
 from embedding.kernel.devices import DeviceArray, on_gpu
-from embedding.kernel.records import FloatArray, HalfArray
-from embedding.server.rows.memory import zeros
-from embedding.server.rows.steps import FetchingSteps, RowSteps
+from embedding.kernel.records import FloatArray, HalfArray, IntArray
+from embedding.server.rows.fetching import adagrad_rows, add_rows, gather_rows, load
+
+# Tables grow by doubling. An allocator writes zeros into all of a new table, so that the half that
+# is still empty takes memory as well; pages of the system are zeros anyway and come when they are
+# needed. Rows lie at random places of gigabytes, and with pages of 4 KB nearly each of them misses
+# the processor's address cache; with pages of 2 MB it holds five hundred times as much
+# (`python -m benchmarks shards` measures what that is worth).
+OWN = 128 * 1024
+"""Bytes from which on a table has pages of its own: once it has grown, the old ones are gone."""
+LARGE = 32 * 1024 * 1024
+"""Bytes from which on they are large: of a smaller one the last, half empty page would count."""
 
 
 class SharedRows(Protocol):
@@ -31,6 +42,34 @@ class SharedRows(Protocol):
 
     def table(self, at: int) -> DeviceArray:
         """One table, float32 [rows[at], dim]."""
+
+
+class RowSteps(Protocol):
+    """Ways to read and change some rows of a table float32 [capacity, dim], all on one device.
+
+    where  int64 [n], places of rows; those that are changed are distinct and not negative
+    delta  float32 or float16 [n, dim]
+    """
+
+    def gather(self, rows: DeviceArray, where: DeviceArray) -> DeviceArray:
+        """Rows float32 [n, dim]; a negative place gives zeros."""
+
+    def add(self, rows: DeviceArray, where: DeviceArray, delta: DeviceArray, scale: float) -> None:
+        """rows[where] += scale · delta."""
+
+    def adagrad(
+        self,
+        rows: DeviceArray,
+        moved: DeviceArray,
+        where: DeviceArray,
+        delta: DeviceArray,
+        scale: float,
+        rate: float,
+    ) -> None:
+        """moved += mean(d²), row += d · min(1, rate/√moved), d = scale · delta.
+
+        AdaGrad (Duchi 2011) with one accumulator a row; moved float32 [capacity].
+        """
 
 
 class RowDevice(Protocol):
@@ -60,8 +99,19 @@ class RowDevice(Protocol):
         """Products of matrices take at most so many in this process, from now on."""
 
 
+def _places(where: IntArray) -> IntArray:
+    """As kernels take them: those of a message may not be written to, and numba would compile all
+    of a kernel again for them."""
+    return np.require(where, np.int64, ["C", "W"])
+
+
+def _whole(delta: FloatArray | HalfArray) -> FloatArray:
+    return np.ascontiguousarray(delta, dtype=np.float32)
+
+
 class HostDevice:
-    """The CPU and its memory."""
+    """The CPU and its memory; also RowSteps, with rows on their way from memory while others are
+    worked on."""
 
     type: Literal["cpu", "cuda"] = "cpu"
 
@@ -69,21 +119,51 @@ class HostDevice:
         return self.type
 
     def zeros(self, *shape: int) -> DeviceArray:
-        return zeros(*shape)
+        size = 4 * math.prod(shape)
+        if size < OWN or not hasattr(mmap, "MAP_PRIVATE"):
+            return np.zeros(shape, dtype=np.float32)
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        return np.frombuffer(pages, dtype=np.float32).reshape(shape)
 
     def place(self, values: DeviceArray) -> DeviceArray:
         return values
 
     def host(self, values: DeviceArray) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = values
-        return found
+        array: npt.NDArray[Any] = values
+        return array
 
     def as_sent(self, rows: DeviceArray, half: bool) -> FloatArray | HalfArray:
         return narrow(rows) if half else rows
 
     def steps(self, dim: int) -> RowSteps:
         del dim
-        return FetchingSteps()
+        load()
+        return self
+
+    def gather(self, rows: FloatArray, where: IntArray) -> FloatArray:
+        gathered: FloatArray = np.empty((len(where), rows.shape[1]), dtype=np.float32)
+        gather_rows(rows, _places(where), gathered)
+        return gathered
+
+    def add(
+        self, rows: FloatArray, where: IntArray, delta: FloatArray | HalfArray, scale: float
+    ) -> None:
+        add_rows(rows, _places(where), _whole(delta), np.float32(scale))
+
+    def adagrad(
+        self,
+        rows: FloatArray,
+        moved: FloatArray,
+        where: IntArray,
+        delta: FloatArray | HalfArray,
+        scale: float,
+        rate: float,
+    ) -> None:
+        adagrad_rows(
+            rows, moved, _places(where), _whole(delta), np.float32(scale), np.float32(rate)
+        )
 
     def wait(self) -> None:
         """Nothing is computed later."""

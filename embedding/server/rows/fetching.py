@@ -62,9 +62,9 @@ def add_rows(rows: Any, where: Any, delta: Any, scale: Any) -> None:
 
 
 @kernel()
-def gather_rows(rows: Any, where: Any, found: Any) -> None:
-    """found = rows[where], zeros where that is negative; float32 [n, dim]."""
-    n, dim = found.shape
+def gather_rows(rows: Any, where: Any, gathered: Any) -> None:
+    """gathered = rows[where], zeros where that is negative; float32 [n, dim]."""
+    n, dim = gathered.shape
     wide = 4 * dim
     base = rows.ctypes.data
     for i in range(n):
@@ -74,10 +74,10 @@ def gather_rows(rows: Any, where: Any, found: Any) -> None:
                 _prefetch(named + at)
         row = where[i]
         if row < 0:
-            found[i] = np.float32(0.0)
+            gathered[i] = np.float32(0.0)
         else:
             for j in range(dim):
-                found[i, j] = rows[row, j]
+                gathered[i, j] = rows[row, j]
 
 
 @kernel()
@@ -110,34 +110,34 @@ def adagrad_rows(rows: Any, moved: Any, where: Any, delta: Any, scale: Any, rate
 
 
 @kernel()
-def sum_rows(rows: Any, places: Any, offsets: Any, found: Any) -> None:
-    """found[i] = Σ rows[places[j]] over j in offsets[i]..offsets[i + 1].
+def sum_rows(rows: Any, buckets: Any, offsets: Any, sums: Any) -> None:
+    """sums[i] = Σ rows[buckets[j]] over j in offsets[i]..offsets[i + 1].
 
     float32 [capacity, dim], int32 [g], int32 [n + 1], float32 [n, dim]
     """
-    n, dim = found.shape
+    n, dim = sums.shape
     wide = 4 * dim
     base = rows.ctypes.data
     for i in range(n):
-        found[i] = np.float32(0.0)
+        sums[i] = np.float32(0.0)
         for g in range(offsets[i], offsets[i + 1]):
-            if g + AHEAD < len(places):
-                named = base + np.int64(places[g + AHEAD]) * wide
+            if g + AHEAD < len(buckets):
+                named = base + np.int64(buckets[g + AHEAD]) * wide
                 for at in range(0, wide, _LINE):
                     _prefetch(named + at)
-            row = places[g]
+            row = buckets[g]
             for j in range(dim):
-                found[i, j] += rows[row, j]
+                sums[i, j] += rows[row, j]
 
 
 @kernel()
-def find_slots(ids: Any, table: Any, held: Any, shift: Any, golden: Any, found: Any) -> None:
-    """Slots of ids (`slotmap.py`), -1 for one that is not alive; all one-dimensional.
+def find_slots(ids: Any, table: Any, by_slot: Any, shift: Any, golden: Any, slots: Any) -> None:
+    """Slots of ids (`rowmap.py`), -1 for one that is not alive; all one-dimensional.
 
-    ids int64 [n]; table int32 [2^k], slots by place; held int64 [slots + 1], ids by slot
+    ids int64 [n]; table int32 [2^k], slots by place; by_slot int64 [slots + 1], ids by slot
     """
     n, mask = len(ids), len(table) - 1
-    first, second = table.ctypes.data, held.ctypes.data
+    first, second = table.ctypes.data, by_slot.ctypes.data
     for i in range(n):
         if i + 2 * AHEAD < n:
             _prefetch(first + 4 * (ids[i + 2 * AHEAD] & mask))
@@ -147,11 +147,11 @@ def find_slots(ids: Any, table: Any, held: Any, shift: Any, golden: Any, found: 
                 _prefetch(second + 8 * slot)
         slot = np.int64(table[ids[i] & mask])
         step = 1
-        while slot >= 0 and held[slot] != ids[i]:
+        while slot >= 0 and by_slot[slot] != ids[i]:
             hashed = np.int64((np.uint64(ids[i]) * golden) >> shift)
             slot = np.int64(table[(hashed + step * (step - 1) // 2) & mask])
             step += 1
-        found[i] = slot
+        slots[i] = slot
 
 
 @cache
@@ -165,8 +165,8 @@ def load() -> None:
     for delta in (rows.copy(), fixed):
         add_rows(rows, where, delta, np.float32(1.0))
     gather_rows(rows, where, np.zeros_like(rows))
-    table, held = np.full(2, -1, dtype=np.int32), np.full(1, -1, dtype=np.int64)
+    table, by_slot = np.full(2, -1, dtype=np.int32), np.full(1, -1, dtype=np.int64)
     asked = where.copy()
     asked.flags.writeable = False  # as ids of a message are
     for ids in (where, asked):
-        find_slots(ids, table, held, np.uint64(63), np.uint64(1), np.zeros_like(where))
+        find_slots(ids, table, by_slot, np.uint64(63), np.uint64(1), np.zeros_like(where))

@@ -20,8 +20,7 @@ from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.models.starting import UniformDraws, first_vectors
-from embedding.server.rows.devices import RowDevice, SharedRows
-from embedding.server.rows.fetching import gather_rows
+from embedding.server.rows.devices import HostDevice, RowDevice, SharedRows
 
 _STEP_BYTES = 4 * 1024 * 1024
 _BREATH_S = 0.0002
@@ -288,8 +287,8 @@ class Tables:
 
     def read(self, table: Table, slots: IntArray) -> FloatArray:
         """Rows [n, dim] as a numpy array of their own."""
-        found: FloatArray = self.device.host(self.gather(table, slots))
-        return found
+        rows: FloatArray = self.device.host(self.gather(table, slots))
+        return rows
 
     def copy(self, n: int, *, accumulators: bool) -> TablesCopy:
         """Begin a consistent copy of `n` words' rows, as they are now (under the lock).
@@ -404,10 +403,7 @@ class TablesCopy:
 
         By a kernel: numpy's indexing would hold the interpreter up while it copies a whole table.
         """
-        rows = self.rows(table)
-        found: FloatArray = np.empty((len(slots), *rows.shape[1:]), dtype=np.float32)
-        gather_rows(rows, np.require(slots, np.int64, ["C", "W"]), found)
-        return found
+        return HostDevice().gather(self.rows(table), slots)
 
     def arrays(self) -> dict[str, FloatArray]:
         """All that was copied, by slot, once finished: rows.TABLE float32 [n, dim], and with

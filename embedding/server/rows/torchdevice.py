@@ -7,7 +7,7 @@ go through a small buffer of the driver's. torch keeps pinned pages and gives th
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 import torch
@@ -17,7 +17,9 @@ from embedding.exchange.compression.halves import narrow
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray
-from embedding.server.rows.steps import RowSteps
+
+if TYPE_CHECKING:
+    from embedding.server.rows.tritonsteps import TritonSteps
 
 logger = logging.getLogger(__name__)
 
@@ -52,17 +54,17 @@ class TorchDevice:
     def place(self, values: DeviceArray) -> Tensor:
         if isinstance(values, Tensor):
             return values.to(self.torch)
-        found: Tensor = torch.from_dlpack(values)  # type: ignore[attr-defined]
+        tensor: Tensor = torch.from_dlpack(values)  # type: ignore[attr-defined]
         if self.type != "cuda":
-            return found
-        staged = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
-        staged.copy_(found)
+            return tensor
+        staged = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        staged.copy_(tensor)
         return staged.to(self.torch, non_blocking=True)
 
     def host(self, values: Tensor) -> npt.NDArray[Any]:
         if not values.is_cuda:
-            found: npt.NDArray[Any] = values.numpy()
-            return found
+            array: npt.NDArray[Any] = values.numpy()
+            return array
         staged = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
         staged.copy_(values, non_blocking=True)
         torch.cuda.current_stream(values.device).synchronize()
@@ -75,7 +77,7 @@ class TorchDevice:
         sent: FloatArray | HalfArray = self.host(rows.half() if half else rows)
         return sent
 
-    def steps(self, dim: int) -> RowSteps:
+    def steps(self, dim: int) -> TorchSteps | TritonSteps:
         """Kernels that pass over the rows once, where there are such; torch elsewhere."""
         if self.type != "cuda" or dim > _WIDEST:
             return TorchSteps()
@@ -99,8 +101,8 @@ class TorchSteps:
     """See RowSteps; by torch, on any device."""
 
     def gather(self, rows: Tensor, where: Tensor) -> Tensor:
-        found = rows.index_select(0, where.clamp(min=0))
-        return found.masked_fill_((where < 0)[:, None], 0.0)
+        gathered = rows.index_select(0, where.clamp(min=0))
+        return gathered.masked_fill_((where < 0)[:, None], 0.0)
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
         rows.index_add_(0, where, delta.float(), alpha=scale)

@@ -18,7 +18,7 @@ _ROWS = 8
 
 @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]
 def _gather(  # type: ignore[no-untyped-def]
-    rows, where, found, n, dim: tl.constexpr, per: tl.constexpr, wide: tl.constexpr
+    rows, where, gathered, n, dim: tl.constexpr, per: tl.constexpr, wide: tl.constexpr
 ):
     r = tl.program_id(0) * per + tl.arange(0, per)
     c = tl.arange(0, wide)
@@ -29,7 +29,7 @@ def _gather(  # type: ignore[no-untyped-def]
         mask=inside & (place >= 0)[:, None],
         other=0.0,
     )
-    tl.store(found + r[:, None].to(tl.int64) * dim + c[None, :], value, mask=inside)
+    tl.store(gathered + r[:, None].to(tl.int64) * dim + c[None, :], value, mask=inside)
 
 
 @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]
@@ -80,12 +80,12 @@ class TritonSteps:
 
     def gather(self, rows: Tensor, where: Tensor) -> Tensor:
         n, dim = len(where), rows.shape[1]
-        found = rows.new_empty((n, dim))
+        gathered = rows.new_empty((n, dim))
         if n:
             _gather[(triton.cdiv(n, _ROWS),)](
-                rows, where, found, n, dim, per=_ROWS, wide=self._wide
+                rows, where, gathered, n, dim, per=_ROWS, wide=self._wide
             )
-        return found
+        return gathered
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
         self._change((rows, rows), where, delta, (scale, 1.0), adagrad=False)

@@ -17,12 +17,7 @@ from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy
-from embedding.server.rowstore.interface import (
-    ReadRows,
-    RowSetup,
-    RowStore,
-    Scorable,
-)
+from embedding.server.rowstore.interface import ReadRows, RowSetup, RowStore, Scorable
 from embedding.server.validation import check_buckets, check_score
 from embedding.server.words.digests import WordsCopy
 from embedding.server.words.vocabulary import Admission
@@ -53,12 +48,8 @@ class LocalRows(RowStore):
             buckets=shape.buckets,
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
-        self.composer = GramComposer(
-            self.tables,
-            self._vocabulary.names,
-            buckets=shape.buckets,
-            biases=shape.biases,
-        )
+        names = self._vocabulary.names
+        self.composer = GramComposer(self.tables, names, buckets=shape.buckets, biases=shape.biases)
         self._max_words = config.max_words
         self.full: str | None = None
 

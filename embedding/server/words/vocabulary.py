@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.exchange.protocol import VocabularyDelta
@@ -23,7 +22,7 @@ from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.parts import Content, Erasure, Moment, Part, Saved
-from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.rowmap import RowMap
 from embedding.server.words.counts import Decay
 from embedding.server.words.digests import (
     DIGEST_BYTES,
@@ -164,6 +163,9 @@ class Admission:
 
 
 _WORD_COLUMNS = ("word", "id", "slot", "stored", "last_seen")
+_COLUMNS = {"stored": "f8", "last_seen": "f8", "born": "i8", "word": "O"}
+"""Of `Vocabulary.slot_map`: counts as they are stored, the event time (Unix seconds) at which the
+word was last read, the version in which it was admitted, and the word."""
 _NEVER = 1 << 31
 """A count that no word reaches."""
 
@@ -189,15 +191,8 @@ class Vocabulary(Part):
         """The id that the next admitted word gets; every smaller one has been given."""
         self.candidates = Candidates(max_candidates, digests or WordDigests())
         self.evictions = Evictions(max(64, int(max_words * _HISTORY_SHARE)), version)
-        self.slot_map = SlotMap()
+        self.slot_map = RowMap(_COLUMNS)
         self._index: dict[str, int] = {}
-        self._free: list[int] = []
-        self._next_slot = 0
-        self._stored = np.zeros(0, dtype=np.float64)
-        self._last_seen = np.zeros(0, dtype=np.float64)
-        self._born = np.zeros(0, dtype=np.int64)
-        self._words: npt.NDArray[np.object_] = np.zeros(0, dtype=np.object_)
-        self._reserve()
 
     @classmethod
     def of(
@@ -218,13 +213,7 @@ class Vocabulary(Part):
     @property
     def rows(self) -> int:
         """Slots ever used: the tables must hold so many rows."""
-        return self._next_slot
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the columns and the map of ids, without dictionaries and the words' text."""
-        columns = (self._stored, self._last_seen, self._born, self._words)
-        return self.slot_map.nbytes + sum(column.nbytes for column in columns)
+        return self.slot_map.end
 
     def ids(self, words: Sequence[str]) -> IntArray:
         """Ids int64 [n]; -1 for a word without a row."""
@@ -243,7 +232,7 @@ class Vocabulary(Part):
         """Running counts of ids as another server has them; those that are not alive are left."""
         slots = self.slot_map.slots(ids)
         alive = slots >= 0
-        self._stored[slots[alive]] = counts[alive] * self.decay.weight
+        self.slot_map["stored"][slots[alive]] = counts[alive] * self.decay.weight
 
     def alive(self) -> IntArray:
         """Ids that have a row, in order."""
@@ -252,7 +241,7 @@ class Vocabulary(Part):
     def names(self, ids: IntArray) -> list[str]:
         """The words of ids given before; "" for an evicted one that is no longer remembered."""
         slots = self.slot_map.slots(ids)
-        found: list[str] = self._words[slots].tolist()
+        found: list[str] = self.slot_map["word"][slots].tolist()
         gone = np.flatnonzero(slots < 0)
         for at, word in zip(gone.tolist(), self.evictions.words(ids[gone]), strict=True):
             found[at] = word or ""
@@ -264,13 +253,13 @@ class Vocabulary(Part):
 
     def stored(self, ids: IntArray) -> TimeArray:
         """Running counts as they are stored: divide by `decay.weight` for counts."""
-        found: TimeArray = self._stored[self.slot_map.slots(ids)]
-        return found
+        stored: TimeArray = self.slot_map["stored"][self.slot_map.slots(ids)]
+        return stored
 
     def last_seen(self, ids: IntArray) -> TimeArray:
         """Event time (Unix seconds) at which each word was last read, float64 [n]."""
-        found: TimeArray = self._last_seen[self.slot_map.slots(ids)]
-        return found
+        seen: TimeArray = self.slot_map["last_seen"][self.slot_map.slots(ids)]
+        return seen
 
     def count(
         self,
@@ -293,7 +282,7 @@ class Vocabulary(Part):
         """
         slots = self.slots(ids, "count")
         if self.closed:
-            np.maximum.at(self._last_seen, slots, seen)
+            np.maximum.at(self.slot_map["last_seen"], slots, seen)
             return 0
         alive = slots >= 0
         self._add(slots[alive], counts[alive], seen[alive])
@@ -309,7 +298,8 @@ class Vocabulary(Part):
         self.candidates.bound()
         divisor = self.decay.advance(tokens)
         if divisor is not None:
-            self._stored /= divisor
+            stored = self.slot_map["stored"]
+            stored /= divisor
             self.candidates.rescale(divisor)
         return dropped
 
@@ -319,7 +309,7 @@ class Vocabulary(Part):
         words  all words that have a row; counts int64 [n], what pushes bring is not added to them
         """
         slots = self.slot_map.slots(self.ids(words))
-        self._stored[slots] = counts * self.decay.weight
+        self.slot_map["stored"][slots] = counts * self.decay.weight
         self.shut()
 
     @property
@@ -352,12 +342,12 @@ class Vocabulary(Part):
         excess = len(self) + min(n, self.max_words) - self.max_words
         if excess <= 0:
             return np.empty(0, dtype=np.int64)
-        slots = self.slot_map.used()
-        spared = self._born[slots] > self.version - _GRACE
+        slots, rows = self.slot_map.used(), self.slot_map
+        spared = rows["born"][slots] > self.version - _GRACE
         more = min(int(self.max_words * _EVICT_SHARE), int((~spared).sum()))
         chosen = min(len(slots), max(excess, more))
-        order = np.lexsort((self._last_seen[slots], self._stored[slots], spared))
-        return np.sort(self.slot_map.ids(slots[order[:chosen]]))
+        order = np.lexsort((rows["last_seen"][slots], rows["stored"][slots], spared))
+        return np.sort(rows.ids(slots[order[:chosen]]))
 
     def admit(self, words: Sequence[str], evicted: IntArray | None = None) -> Admission:
         """Give words (distinct, without a row) ids in order.
@@ -369,16 +359,15 @@ class Vocabulary(Part):
         self.version += 1
         gone = self._evict(gone)
         ids = np.arange(self.next_id, self.next_id + len(words), dtype=np.int64)
-        slots = np.fromiter((self._take_slot() for _ in words), np.int64, count=len(words))
-        self._reserve()
+        rows, slots = self.slot_map, self.slot_map.fresh(len(words))
+        rows.put(slots, ids)
         self.next_id += len(words)
-        self.slot_map.put(slots, ids)
-        self._born[slots] = self.version
-        self._last_seen[slots] = 0.0
+        stored = rows["stored"]
+        rows["born"][slots], rows["last_seen"][slots] = self.version, 0.0
+        rows["word"][slots] = words
         for word, slot in zip(words, slots.tolist(), strict=True):
             self._index[word] = slot
-            self._words[slot] = word
-            self._stored[slot] = self.candidates.take(word)
+            stored[slot] = self.candidates.take(word)
         return Admission(tuple(words), ids, slots, gone)
 
     def delta(self, since: int) -> VocabularyDelta:
@@ -391,13 +380,13 @@ class Vocabulary(Part):
         known = self.evictions.since <= since <= self.version
         mark = since if known else 0
         slots = self.slot_map.used()
-        slots = slots[self._born[slots] > mark]
-        words: list[str] = self._words[slots].tolist()
+        slots = slots[self.slot_map["born"][slots] > mark]
+        words: list[str] = self.slot_map["word"][slots].tolist()
         return VocabularyDelta(
             version=self.version,
             words=words,
             ids=self.slot_map.ids(slots),
-            counts=np.rint(self._stored[slots] / self.decay.weight).astype(np.int64),
+            counts=np.rint(self.slot_map["stored"][slots] / self.decay.weight).astype(np.int64),
             evicted=self.evictions.after(mark),
         )
 
@@ -474,16 +463,12 @@ class Vocabulary(Part):
         gets them all again.
         """
         self.version += 1
-        slots = np.arange(len(ids), dtype=np.int64)
-        self._free, self._next_slot = [], len(ids)
-        self._reserve()
         self.next_id = next_id
-        self.slot_map = SlotMap()
-        self.slot_map.put(slots, ids)
+        self.slot_map = rows = RowMap(_COLUMNS)
+        slots = rows.give(ids)
         self._index = dict(zip(words, slots.tolist(), strict=True))
-        self._words[slots] = words
-        self._stored[slots], self._last_seen[slots] = stored, last_seen
-        self._born[slots] = self.version
+        rows["word"][slots], rows["born"][slots] = words, self.version
+        rows["stored"][slots], rows["last_seen"][slots] = stored, last_seen
         self.decay.weight = weight
         self.candidates = Candidates(self.candidates.limit, self.candidates.digests, candidates)
         self.evictions = Evictions(self.evictions.limit, self.version)
@@ -494,8 +479,8 @@ class Vocabulary(Part):
         return np.fromiter((get(word, -1) for word in words), np.int64, count=len(words))
 
     def _add(self, slots: IntArray, counts: IntArray, seen: TimeArray) -> None:
-        np.add.at(self._stored, slots, counts * self.decay.weight)
-        np.maximum.at(self._last_seen, slots, seen)
+        np.add.at(self.slot_map["stored"], slots, counts * self.decay.weight)
+        np.maximum.at(self.slot_map["last_seen"], slots, seen)
 
     def _count_words(self, words: Sequence[str], counts: IntArray, seen: TimeArray) -> None:
         slots = self._find(words)
@@ -511,29 +496,10 @@ class Vocabulary(Part):
         ids, slots = ids[slots >= 0], slots[slots >= 0]
         if not len(ids):
             return ids
-        words: list[str] = self._words[slots].tolist()
+        words: list[str] = self.slot_map["word"][slots].tolist()
         for word in words:
             del self._index[word]
-        self.evictions.add(Eviction(self.version, ids, self._born[slots], words))
+        self.evictions.add(Eviction(self.version, ids, self.slot_map["born"][slots], words))
         self.slot_map.free(slots)
-        self._words[slots] = None
-        self._free.extend(slots.tolist())
+        self.slot_map["word"][slots] = None
         return ids
-
-    def _take_slot(self) -> int:
-        if self._free:
-            return self._free.pop()
-        self._next_slot += 1
-        return self._next_slot - 1
-
-    def _reserve(self) -> None:
-        """Columns for all slots that are used."""
-        size = max(1024, self._next_slot)
-        if size <= len(self._stored):
-            return
-        size = max(size, 2 * len(self._stored))
-        for name in ("_stored", "_last_seen", "_born", "_words"):
-            old: npt.NDArray[Any] = getattr(self, name)
-            fresh = np.zeros(size, dtype=old.dtype)
-            fresh[: len(old)] = old
-            setattr(self, name, fresh)

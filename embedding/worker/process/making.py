@@ -10,7 +10,7 @@ from typing import Any
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay, aggregation
-from embedding.exchange.rowpath import DirectRows, MakePath
+from embedding.exchange.rows import MakeRows, RowsAtServer
 from embedding.exchange.sharding import sharding
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
@@ -42,21 +42,21 @@ def connect(location: str, **settings: Any) -> ParameterClient:
     settings  as `ParameterClient` takes them
     """
 
-    def greeted(path: MakePath) -> tuple[ParameterClient, Welcome]:
-        client = ParameterClient(location, **settings, path=path)
+    def greeted(rows: MakeRows) -> tuple[ParameterClient, Welcome]:
+        client = ParameterClient(location, **settings, rows=rows)
         try:
             return client, client.hello()
         except BaseException:
             client.close()
             raise
 
-    client, welcome = greeted(DirectRows)
+    client, welcome = greeted(RowsAtServer)
     if not welcome.shards:
         return client
     # No goodbye in between: the server would take the node for gone, and close windows without it.
     client.drop()
     client.close()
-    return greeted(sharding().path(welcome.split))[0]
+    return greeted(sharding().node_rows(welcome.split))[0]
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:
@@ -162,7 +162,7 @@ def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Pe
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
     """As the server's split and policy need it."""
     if welcome.split == "columns":
-        return sharding().training(client.path)
+        return sharding().training(client.rows)
     if welcome.shared is not None:
         return in_place().training(welcome.shared, welcome.dim)
     kind = TRAININGS.first()

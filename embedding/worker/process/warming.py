@@ -56,8 +56,8 @@ def warm_exchange(config: ExchangeConfig, dim: int) -> None:
             values[1] *= -3.0
             delta = RowDelta(Table.IN, np.arange(2, dtype=np.int64), values)
             _read(feedback.encode(Push("warm", sequence, 0, (delta,))))
-        for left in feedback.drain(config.residual_bytes):
-            _read(feedback.whole(left, "warm", 3, 0))
+        while (left := feedback.rest(config.residual_bytes)) is not None:
+            _read(feedback.encode(Push("warm", 3, 0, (left,)), rest=True))
 
 
 def _read(push: Push) -> None:

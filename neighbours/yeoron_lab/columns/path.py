@@ -13,43 +13,48 @@ from dataclasses import replace
 
 import numpy as np
 
+from embedding.exchange.changes import KeptRows
 from embedding.exchange.codec import with_record
 from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
-from embedding.exchange.rowpath import ClientSession, pull_from_server
+from embedding.exchange.session import Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, Table
 from yeoron_lab.columns.checks import check_column_exchange
 from yeoron_lab.columns.minibatches import Minibatches, encode_block_push
 from yeoron_lab.shards.client.links import ShardLinks
-from yeoron_lab.shards.client.rows import without_rows
+from yeoron_lab.shards.client.rows import ShardedNodeRows, without_rows
 from yeoron_lab.shards.client.stream import ShardStream
-from yeoron_lab.shards.client.view import ShardedView
 from yeoron_lab.slices import slopes_of
 
 
-class ColumnsOnShards:
-    """A RowPath of no rows: `learn` learns blocks, a push is what was learnt, and pulls are empty.
+class ColumnsOnShards(ShardedNodeRows):
+    """No rows travel: `learn` learns blocks, a push is what was learnt, and pulls are empty.
 
     Raises ConfigError for settings of the exchange that are about rows.
     """
 
-    def __init__(self, session: ClientSession, feedback: Sending) -> None:
+    def __init__(self, session: Session[Push], feedback: Sending) -> None:
+        super().__init__(session, feedback)
         check_column_exchange(session.config)
-        self._session = session
-        self.view = ShardedView(session.config, feedback)
-        self.links = ShardLinks(session, self.view, _split, lambda part: [encode_block_push(part)])
+        self.links = ShardLinks(
+            session,
+            split=_split,
+            messages=lambda part: [encode_block_push(part)],
+            rest=without_rows,
+            keeping=self.keeping,
+            send=self._push_part,
+        )
         self._learnt: Minibatches | None = None
 
     def pull(self, request: PullRequest) -> PulledRows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""
         if Table.SUB in request.ids:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
-        ask = PullRequest({}, request.clock, request.score)
-        return pull_from_server(self._session, self.view, ask, self.links.tend)
+        return self.ask(replace(request, ids={}), KeptRows(), self.links.tend)
 
     def learn(
         self, block: Minibatches, rows: PulledRows, weights: FloatArray | None = None
@@ -59,24 +64,16 @@ class ColumnsOnShards:
         weights  float32 [e], factor of each example's step; None: 1
         Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
         """
-        deadline = time.monotonic() + self._session.config.pull_timeout_s
+        deadline = time.monotonic() + self.session.config.pull_timeout_s
         while (learnt := self._minibatches(block, rows, weights)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"block at clock {rows.clock}: the shards were not told of what the primary "
-                    f"had applied for {self._session.config.pull_timeout_s:.0f} s."
+                    f"had applied for {self.session.config.pull_timeout_s:.0f} s."
                 )
             # A shard or the primary was restarted: what was learnt of the block is gone with it.
             rows = self.pull(PullRequest({}, rows.clock))
         return learnt
-
-    def spread(self, push: Push) -> None:
-        """See RowPath; most of the block is there already."""
-        part = _split(push, 1)[0]
-        self.links.each(lambda shard: self._push_part(shard, part))
-
-    def rest(self, push: Push) -> Push:
-        return without_rows(push)
 
     def _minibatches(
         self, block: Minibatches, rows: PulledRows, weights: FloatArray | None
@@ -84,11 +81,11 @@ class ColumnsOnShards:
         if rows.at is None:
             raise RefusedError("pull: the server did not say what its shards have to hold.")
         outputs = block.examples.outputs
-        slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self._session.config))
+        slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self.session.config))
         losses = np.empty(len(outputs), np.float32)
-        header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
+        header = {"op": "open", "at": list(rows.at), "rows": self.session.config.rows}
         message = with_record(Message(header), "batch", block)
-        with self._session.lock:
+        with self.session.lock:
             for start, stop in block.bounds:
                 scores = self._scores(message)
                 if scores is None:

@@ -1,19 +1,22 @@
-"""Where columns on shards are plugged in; each process loads what it uses of it alone."""
+"""Where columns on shards are plugged in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits
 from yeoron_lab.columns.checks import check_column_policy, check_column_request, check_columns
 from yeoron_lab.columns.minibatches import Minibatches, decode_minibatches
+from yeoron_lab.later import later
 from yeoron_lab.shards.client.columns import SHARD_COLUMNS
 
 if TYPE_CHECKING:
     from embedding.exchange.payload import RowDelta
+    from embedding.server.flight.shell import Call
+    from embedding.worker.learning.training import MakeTraining
+    from yeoron_lab.columns.path import ColumnsOnShards
     from yeoron_lab.shards.heldrows import HeldRows
     from yeoron_lab.shards.state import ShardState
 
@@ -26,23 +29,16 @@ class LearntOnShards:
     check_server = staticmethod(check_columns)
     check_policy = staticmethod(check_column_policy)
     decode = staticmethod(decode_minibatches)
+    node_rows = later("yeoron_lab.columns.path", "ColumnsOnShards")
 
     @staticmethod
-    def path() -> Callable[..., Any]:
-        from yeoron_lab.columns.path import ColumnsOnShards
-
-        return ColumnsOnShards
-
-    @staticmethod
-    def training(path: Any) -> Callable[[Any], Any]:
+    def training(rows: ColumnsOnShards) -> MakeTraining:
         from yeoron_lab.columns.training import ColumnTraining
 
-        return partial(ColumnTraining, columns=path)
+        return partial(ColumnTraining, columns=rows)
 
     @staticmethod
-    def calls(
-        shard: ShardState, who: Callable[[], str]
-    ) -> Mapping[str, Callable[[Message], Message]]:
+    def calls(shard: ShardState, who: Callable[[], str]) -> Mapping[str, Call]:
         from yeoron_lab.columns.shard import ColumnCalls
 
         return ColumnCalls(shard, who).calls()

@@ -12,7 +12,7 @@ import numpy as np
 from embedding.exchange.codec import from_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import OFFSET
-from embedding.exchange.session import Path, Session, ShardSync
+from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.fields import IDS, NotSent
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -65,8 +65,12 @@ class RemoteChanges:
     seen: Annotated[Seen, NotSent()] = ()
 
 
-class LeaderRows(Path[GroupEntry], Protocol):
-    """How a group's rows reach the place where they lie with the leader."""
+class LeaderRows(Protocol):
+    """A group's rows, wherever they lie with the leader."""
+
+    @property
+    def links(self) -> RowLinks[GroupEntry]:
+        """Bring entries there."""
 
     def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
         """The leader's answer, completed by what is said elsewhere."""
@@ -87,7 +91,7 @@ class LeaderBytes:
     received: int = 0
 
 
-LeaderSession = Session[GroupEntry, LeaderRows]
+LeaderSession = Session[GroupEntry]
 
 MakeLeaderRows = Callable[[LeaderSession, LeaderBytes], LeaderRows]
 
@@ -97,13 +101,7 @@ class RowsAtLeader:
 
     def __init__(self, session: LeaderSession, nbytes: LeaderBytes) -> None:
         self._session, self._bytes = session, nbytes
-        self.links = ShardSync()
-
-    def spread(self, entry: GroupEntry) -> None:
-        """The rows go with the entry."""
-
-    def rest(self, entry: GroupEntry) -> GroupEntry:
-        return entry
+        self.links = RowLinks[GroupEntry]()
 
     def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
         del seen
@@ -136,6 +134,11 @@ class LeaderClient(LeaderSession):
         rows: MakeLeaderRows = RowsAtLeader,
     ) -> None:
         self.bytes = LeaderBytes()
+
+        def links(session: LeaderSession) -> RowLinks[GroupEntry]:
+            self.rows = rows(session, self.bytes)
+            return self.rows.links
+
         super().__init__(
             location,
             node=node,
@@ -143,7 +146,7 @@ class LeaderClient(LeaderSession):
             config_digest=config_digest,
             stop=stop,
             incarnation="",
-            path=lambda session: rows(session, self.bytes),
+            links=links,
             encode=self._messages_of,
         )
 
@@ -159,7 +162,7 @@ class LeaderClient(LeaderSession):
             header = {"op": "changes", "seen": clock, "epoch": epoch, "told": about}
             answer = self.peer.request(Message(header))
             self.bytes.received += size_of(answer)
-            changes = self.path.changed(from_message(RemoteChanges, answer), seen)
+            changes = self.rows.changed(from_message(RemoteChanges, answer), seen)
             self.log.confirm(changes.durable)
             return changes
 
@@ -168,7 +171,7 @@ class LeaderClient(LeaderSession):
 
         On shards: as they were when the group asked for changes, or later.
         """
-        rows = self.path.live(table, ids, half=half)
+        rows = self.rows.live(table, ids, half=half)
         self.bytes.sent += ids.nbytes
         return rows
 

@@ -9,17 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeVar
-
-import numpy as np
-import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.server.rows.rowmap import RowMap
 from embedding.server.rows.tables import Tables
-
-_LEAST = 1024
-
-T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -31,59 +24,22 @@ class Moved:
     now: FloatArray
 
 
-class _Bases:
-    """Bases of one table: `at` int64 by slot, -1 where the row has not moved."""
-
-    def __init__(self, dim: int) -> None:
-        self.at: IntArray = np.full(_LEAST, -1, dtype=np.int64)
-        self.slots: IntArray = np.empty(_LEAST, dtype=np.int64)
-        self.rows: FloatArray = np.empty((_LEAST, dim), dtype=np.float32)
-        self.n = 0
-
-    def places(self, slots: IntArray) -> IntArray:
-        """Where the bases of slots are, -1 for one that there is none of."""
-        lacking = int(slots.max(initial=-1)) + 1 - len(self.at)
-        if lacking > 0:
-            more = np.full(max(lacking, len(self.at)), -1, dtype=np.int64)
-            self.at = np.concatenate([self.at, more])
-        offsets: IntArray = self.at[slots]
-        return offsets
-
-    def keep(self, slots: IntArray, rows: FloatArray) -> None:
-        """Keep the bases of slots that have none."""
-        end = self.n + len(slots)
-        self.slots, self.rows = grown(self.slots, end), grown(self.rows, end)
-        self.slots[self.n : end], self.rows[self.n : end] = slots, rows
-        self.at[slots] = np.arange(self.n, end)
-        self.n = end
-
-    def forget(self, slots: IntArray) -> None:
-        """These slots have got other rows."""
-        places = self.places(slots)
-        self.slots[places[places >= 0]] = -1
-        self.at[slots] = -1
-
-
-def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
-    """The array with room for so many rows; if it grows it has at least twice as many as before."""
-    if size <= len(array):
-        return array
-    fresh = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
-    fresh[: len(array)] = array
-    return fresh
-
-
 class Drift:
-    """Bases of all tables. Not thread-safe: the server's lock guards it."""
+    """Bases of all tables, by the slot of the row. Not thread-safe: the server's lock guards it."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._bases = {table: _Bases(tables.dim) for table in tables.kinds}
+        self._bases = self._none()
         self._quiet = False
         tables.watchers.append(self)
 
     def __len__(self) -> int:
-        return sum(bases.n for bases in self._bases.values())
+        return sum(map(len, self._bases.values()))
+
+    def _none(self) -> dict[Table, RowMap]:
+        return {
+            table: RowMap({"rows": ("f4", (self._tables.dim,))}) for table in self._tables.kinds
+        }
 
     def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
         """These rows are about to change."""
@@ -91,39 +47,42 @@ class Drift:
         if self._quiet:
             return
         bases = self._bases[table]
-        fresh = slots[bases.places(slots) < 0]
-        if len(fresh):
-            bases.keep(fresh, self._tables.read(table, fresh))
+        moving = slots[bases.slots(slots) < 0]
+        if len(moving):
+            rows = self._tables.read(table, moving)
+            places = bases.give(moving)
+            bases["rows"][places] = rows
 
     def replaced(self, slots: IntArray) -> None:
         for table, bases in self._bases.items():
             if table is not Table.SUB:
-                bases.forget(slots)
+                moved = bases.slots(slots)
+                bases.free(moved[moved >= 0])
 
     def lost(self, nodes: Collection[str]) -> None:
         """See Watcher; no node keeps these."""
 
     def take(self) -> dict[Table, Moved]:
         """What moved since the last call, by table; from now on rows have new bases."""
-        moved = {}
+        taken = {}
         for table, bases in self._bases.items():
-            held = np.flatnonzero(bases.slots[: bases.n] >= 0)
-            slots = bases.slots[held]
-            if len(slots):
-                moved[table] = Moved(slots, bases.rows[held], self._tables.read(table, slots))
-        self._bases = {table: _Bases(self._tables.dim) for table in self._bases}
-        return moved
+            if len(bases):
+                used = bases.used()
+                slots = bases.ids(used)
+                taken[table] = Moved(slots, bases["rows"][used], self._tables.read(table, slots))
+        self._bases = self._none()
+        return taken
 
     def adopt(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
         """The leader has these rows; what they have moved by meanwhile stays on top of them."""
         bases, fresh = self._bases[table], rows
-        places = bases.places(slots)
-        held = places >= 0
-        if held.any():
+        places = bases.slots(slots)
+        moved = places >= 0
+        if moved.any():
             fresh = rows.copy()
-            at = places[held]
-            fresh[held] += self._tables.read(table, slots[held]) - bases.rows[at]
-            bases.rows[at] = rows[held]
+            at = places[moved]
+            fresh[moved] += self._tables.read(table, slots[moved]) - bases["rows"][at]
+            bases["rows"][at] = rows[moved]
         self._quiet = True
         try:
             self._tables.put(table, slots, fresh)

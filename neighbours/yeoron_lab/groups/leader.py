@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.codec import from_message
-from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import PulledRows, Push, Welcome
@@ -36,7 +35,6 @@ from yeoron_lab.requests import check_pace
 from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.split import joined, places, split_push
 from yeoron_lab.shards.client.stream import ShardStream
-from yeoron_lab.shards.client.view import ShardedView
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
@@ -48,18 +46,16 @@ class RowsOnLeadersShards:
     goes to the primary, which says to all shards when an entry's rows are added.
     """
 
-    def __init__(self, session: Session[GroupEntry, Any], nbytes: LeaderBytes) -> None:
+    def __init__(self, session: Session[GroupEntry], nbytes: LeaderBytes) -> None:
         self._session, self._bytes = session, nbytes
-        config = session.config
-        view, most = ShardedView(config, sending(config)), config.max_message_bytes // 4
-        self.links = ShardLinks(session, view, _split, lambda part: encode_rows(part, most))
+        most = session.config.max_message_bytes // 4
+        self.links = ShardLinks(
+            session,
+            split=_split,
+            messages=lambda part: encode_rows(part, most),
+            rest=lambda entry: replace(entry, rows=()),
+        )
         self._at = (0, 0)
-
-    def spread(self, entry: GroupEntry) -> None:
-        self.links.push(entry)
-
-    def rest(self, entry: GroupEntry) -> GroupEntry:
-        return replace(entry, rows=())
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         """See LeaderRows; as they were when the group asked for changes, or later."""
@@ -224,7 +220,7 @@ class Leader:
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
         welcome = self.client.hello()
-        if welcome.shards and not isinstance(self.client.path, RowsOnLeadersShards):
+        if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
             self.client.drop()
             self.client.close()
             self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))

@@ -83,8 +83,8 @@ class RowVersions:
         own = marks.writer[clipped] == self._nodes.get(node, _NOBODY - 1)
         change = np.where(own, marks.other[clipped], marks.last[clipped])
         least = self._lost.get(node, 0)
-        found: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
-        return found
+        lacks: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
+        return lacks
 
 
 def versions_of(tables: Tables) -> RowVersions:
@@ -94,6 +94,6 @@ def versions_of(tables: Tables) -> RowVersions:
     for watcher in tables.watchers:
         if isinstance(watcher, RowVersions):
             return watcher
-    found = RowVersions()
-    tables.watchers.append(found)
-    return found
+    versions = RowVersions()
+    tables.watchers.append(versions)
+    return versions

@@ -24,13 +24,11 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.kernel.registry import NoTraits
-from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.rowmap import RowMap
 from embedding.worker.learning.combining import Steps, share
 from embedding.worker.learning.link import NodeClock
 from embedding.worker.learning.ticks import Tick, keys_of
 from embedding.worker.learning.training import TRAININGS, Rowed, Training
-
-_LEAST = 1024
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class ChangedRows:
     steps: Steps
 
 
-class NodeRows:
+class CopiedRows:
     """A node's own copies of some rows of one table.
 
     base     float32 [n, dim]: what the server is known to hold, this node's pushes included
@@ -63,63 +61,56 @@ class NodeRows:
         self.clear()
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._map)
 
     def clear(self) -> None:
         """Forget every copy."""
-        self._places = SlotMap()
-        self._n = 0
-        self._ids: IntArray = np.empty(_LEAST, dtype=np.int64)
-        self._base: FloatArray = np.empty((_LEAST, self._dim), dtype=np.float32)
-        self._rows: FloatArray = np.empty((_LEAST, self._dim), dtype=np.float32)
-        self._steps: Steps = np.zeros((_LEAST, 2))
-        self._trained: npt.NDArray[np.bool_] = np.zeros(_LEAST, dtype=np.bool_)
-        self._fresh: npt.NDArray[np.bool_] = np.zeros(_LEAST, dtype=np.bool_)
+        row, flag = ("f4", (self._dim,)), "?"
+        columns = {"base": row, "rows": row, "steps": ("f8", (2,)), "trained": flag, "fresh": flag}
+        self._map = RowMap(columns)
 
     def missing(self, ids: IntArray) -> IntArray:
         """Those of `ids` (distinct) that have to be pulled."""
-        at = self._places.slots(ids)
-        held = (at >= 0) & self._fresh[at]
-        return ids[~held]
+        slots = self._map.slots(ids)
+        lacking: IntArray = ids[(slots < 0) | ~self._map["fresh"][slots]]
+        return lacking
 
     def put(self, ids: IntArray, values: FloatArray) -> None:
         """Rows as the server holds them; what a copy moved by and was not pushed stays on top."""
-        at = self._places.slots(ids)
-        new = at < 0
-        if new.any():
-            at[new] = self._append(ids[new], values[new])
-        old = at[~new]
-        if len(old):
-            self._rows[old] += values[~new] - self._base[old]
-            self._base[old] = values[~new]
-        self._fresh[at] = True
+        new = self._map.slots(ids) < 0
+        slots = self._map.give(ids)
+        base, rows = self._map["base"], self._map["rows"]
+        rows[slots[new]] = values[new]
+        old = slots[~new]
+        rows[old] += values[~new] - base[old]
+        base[slots] = values
+        self._map["fresh"][slots] = True
 
     def take(self, ids: IntArray) -> FloatArray:
         """float32 [n, dim], to train on: the copies of ids that were put."""
-        found: FloatArray = self._rows[self._places.slots(ids)]
-        return found
+        rows: FloatArray = self._map["rows"][self._map.slots(ids)]
+        return rows
 
     def learn(self, ids: IntArray, after: FloatArray, steps: Steps) -> None:
         """Rows (distinct ids that were put) were trained: they are `after` now."""
-        at = self._places.slots(ids)
-        self._rows[at] = after
-        self._steps[at] += steps
-        self._trained[at] = True
+        slots = self._map.slots(ids)
+        self._map["rows"][slots] = after
+        self._map["steps"][slots] += steps
+        self._map["trained"][slots] = True
 
     def drain(self) -> ChangedRows:
         """What was trained since the last time; it counts as pushed from now on."""
-        at = np.flatnonzero(self._trained[: self._n])
-        rows = self._rows[at]
-        moved = ChangedRows(self._ids[at], rows, rows - self._base[at], self._steps[at])
-        self._base[at] = rows
-        self._steps[at] = 0.0
-        self._trained[at] = False
-        return moved
+        columns = self._map
+        slots = np.flatnonzero(columns["trained"])
+        rows, base, steps = columns["rows"][slots], columns["base"][slots], columns["steps"][slots]
+        columns["base"][slots] = rows
+        columns["steps"][slots], columns["trained"][slots] = 0.0, False
+        return ChangedRows(columns.ids(slots), rows, rows - base, steps)
 
     def refresh(self) -> None:
         """Every row has to be pulled again before it is used."""
-        if self._trained[: self._n].any():
-            self._fresh[:] = False
+        if self._map["trained"].any():
+            self._map["fresh"][:] = False
         else:
             self.clear()
 
@@ -127,28 +118,6 @@ class NodeRows:
         """Keep copies of these alone, as `rows` (float32 [n, dim])."""
         self.clear()
         self.put(ids, rows)
-
-    def _append(self, ids: IntArray, values: FloatArray) -> IntArray:
-        at = np.arange(self._n, self._n + len(ids), dtype=np.int64)
-        self._reserve(self._n + len(ids))
-        self._places.put(at, ids)
-        self._ids[at] = ids
-        self._base[at] = self._rows[at] = values
-        self._n += len(ids)
-        return at
-
-    def _reserve(self, rows: int) -> None:
-        held = len(self._ids)
-        if rows <= held:
-            return
-        more = max(rows, 2 * held) - held
-        self._ids = np.concatenate([self._ids, np.empty(more, dtype=np.int64)])
-        empty = np.empty((more, self._dim), dtype=np.float32)
-        self._base = np.concatenate([self._base, empty])
-        self._rows = np.concatenate([self._rows, empty])
-        self._steps = np.concatenate([self._steps, np.zeros((more, 2))])
-        self._trained = np.concatenate([self._trained, np.zeros(more, dtype=np.bool_)])
-        self._fresh = np.concatenate([self._fresh, np.zeros(more, dtype=np.bool_)])
 
 
 Ids = dict[Table, IntArray]
@@ -163,7 +132,7 @@ class Period:
     """
 
     pace: Pace
-    copies: dict[Table, NodeRows] = field(default_factory=dict)
+    copies: dict[Table, CopiedRows] = field(default_factory=dict)
     pulled: int = 0
     ticks: list[Tick] = field(default_factory=list)
     clock: int | None = None
@@ -281,8 +250,8 @@ class PacedTraining(Training):
         tick.clock = period.clock
         return {table: period.copies[table].take(rows) for table, rows in ids.items()}
 
-    def _of(self, table: Table) -> NodeRows:
-        return self._period.copies.setdefault(table, NodeRows(self.setup.model.width))
+    def _of(self, table: Table) -> CopiedRows:
+        return self._period.copies.setdefault(table, CopiedRows(self.setup.model.width))
 
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""

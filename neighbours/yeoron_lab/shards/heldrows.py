@@ -8,7 +8,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.devices import pick_device
-from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.rowmap import RowMap
 from embedding.server.rows.tables import Optimizer, Tables, TablesPart
 from embedding.server.validation import check_buckets
 from yeoron_lab.shards.log import Admit
@@ -20,8 +20,7 @@ class HeldRows:
 
     in_order   ids are given in order, so that one below `next_id` was given before; those that a
                leading group gave come in any
-    next_id    the first id that was not given yet; next_slot likewise
-    free       slots of evicted ids
+    next_id    the first id that was not given yet
     """
 
     def __init__(self, spec: ShardSpec, *, in_order: bool = True) -> None:
@@ -37,15 +36,13 @@ class HeldRows:
             part=TablesPart(spec.dim, spec.columns.start, spec.index, spec.count),
         )
         self._in_order = in_order
-        self.map = SlotMap()
+        self.map = RowMap()
         self.next_id = 0
-        self.next_slot = 0
-        self.free: list[int] = []
 
     @property
     def rows(self) -> int:
         """Rows that are used, of words and of n-grams."""
-        return self.next_slot - len(self.free) + self.tables.buckets
+        return len(self.map) + self.tables.buckets
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +58,6 @@ class HeldRows:
         gone = evicted[evicted >= 0]
         if len(gone):
             self.map.free(gone)
-            self.free.extend(gone.tolist())
             self.tables.replaced(gone)
         first = max(entry.first, self.next_id) if self._in_order else entry.first
         ids = np.arange(first, entry.first + entry.count, dtype=np.int64)
@@ -72,18 +68,11 @@ class HeldRows:
 
     def give(self, ids: IntArray) -> None:
         """Rows for ids that have none; nothing is given while there is no memory for them."""
-        if not len(ids):
-            return
-        kept = max(0, len(self.free) - len(ids))
-        reused, last = self.free[kept:][::-1], self.next_slot
-        last += len(ids) - len(reused)
-        more = np.arange(self.next_slot, last, dtype=np.int64)
-        slots = np.concatenate([np.array(reused, dtype=np.int64), more])
-        self.tables.ensure(last)
-        self.tables.start(slots, ids)
-        self.map.put(slots, ids)
-        self.next_slot = last
-        del self.free[kept:]
+        slots = self.map.fresh(len(ids))
+        if len(ids):
+            self.tables.ensure(int(slots.max()) + 1)
+            self.tables.start(slots, ids)
+            self.map.put(slots, ids)
 
     def check_own(self, push: Push) -> None:
         """RefusedError when a row of a push is none of this shard's."""
@@ -108,8 +97,8 @@ class HeldRows:
                 f"{what}: an n-gram bucket that is not of shard {spec.index} of {spec.count}, "
                 f"which holds those with bucket mod {spec.count} = {spec.index}."
             )
-        found: IntArray = ids // spec.count
-        return found
+        rows: IntArray = ids // spec.count
+        return rows
 
     def ids(self, table: Table, slots: IntArray) -> IntArray:
         """Ids of used slots; of n-grams their buckets."""

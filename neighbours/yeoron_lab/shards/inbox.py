@@ -131,15 +131,15 @@ class ShardInbox:
 
     def _summed(self, entry: Change) -> dict[PushNumber, Push]:
         """What is applied for each push that came in a sum; none of sums that are not here."""
-        found: dict[PushNumber, Push] = {}
+        summed: dict[PushNumber, Push] = {}
         for key in entry.sums:
             push = self._sums.get(key)
             if push is not None and self._all_fresh(key):
-                found |= {
+                summed |= {
                     (node, sequence): Push(node, sequence, push.clock) for node, sequence in key
                 }
-                found[key[0]] = push
-        return found
+                summed[key[0]] = push
+        return summed
 
     def _all_fresh(self, key: Key) -> bool:
         return all(map(self.is_fresh, key))

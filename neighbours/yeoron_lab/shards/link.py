@@ -367,19 +367,15 @@ class PrimaryLinks:
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray:
         """float32 [n, dim] from all shards; LateShardsError when some do not answer yet."""
         layout = self.layout
-        found = np.zeros((len(ids), layout.dim), dtype=np.float32)
-        late = []
-        for link in self.links:
-            where = np.flatnonzero(layout.held(ids, link.index))
-            if not len(where):
-                continue
-            try:
-                found[where, layout.columns(link.index)] = link.calls.rows(table, ids[where], at)
-            except UnavailableError:
-                late.append(link)
-        if late:
-            raise LateShardsError(late)
-        return found
+        rows = np.zeros((len(ids), layout.dim), dtype=np.float32)
+
+        def fill(link: ShardLink) -> None:
+            own = np.flatnonzero(layout.held(ids, link.index))
+            if len(own):
+                rows[own, layout.columns(link.index)] = link.calls.rows(table, ids[own], at)
+
+        self._of_each(fill)
+        return rows
 
     def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray:
         """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`.
@@ -387,18 +383,25 @@ class PrimaryLinks:
         Each shard adds up its own, so that no such row travels.
         """
         total = np.zeros((len(bags.offsets) - 1, self.layout.dim), dtype=np.float32)
+
+        def add(link: ShardLink) -> None:
+            own = picked(bags, self.layout.held(bags.buckets.astype(np.int64), link.index))
+            if len(own.buckets):
+                np.add(total, link.calls.sums(own, at), out=total)
+
+        self._of_each(add)
+        return total
+
+    def _of_each(self, ask: Callable[[ShardLink], None]) -> None:
+        """Ask all shards, then LateShardsError of those that did not answer."""
         late = []
         for link in self.links:
-            own = picked(bags, self.layout.held(bags.buckets.astype(np.int64), link.index))
-            if not len(own.buckets):
-                continue
             try:
-                total += link.calls.sums(own, at)
+                ask(link)
             except UnavailableError:
                 late.append(link)
         if late:
             raise LateShardsError(late)
-        return total
 
     def describe(self) -> list[dict[str, Any]]:
         """Each shard, as the status shows it."""

@@ -153,14 +153,14 @@ class ShardLog:
             if timeout_s and self.position <= position:
                 self.changed.wait(timeout_s)
             start = max(0, position - self._dropped)
-            found: list[LogEntry] = []
+            entries: list[LogEntry] = []
             weight = 0
             for entry in islice(self._entries, start, start + _BATCH):
                 weight += _weight(entry)
-                if found and weight > self._most:
+                if entries and weight > self._most:
                     break
-                found.append(entry)
-            return self._dropped + start + 1, found
+                entries.append(entry)
+            return self._dropped + start + 1, entries
 
     def drop(self, position: int) -> None:
         """Every shard has the entries up to `position` on disk."""
@@ -229,14 +229,14 @@ class LoggedSums:
 
 def _merged(changes: Sequence[Change]) -> list[Change]:
     """One after the other, those that do the same are one."""
-    found: list[Change] = []
+    merged: list[Change] = []
     for change in changes:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if last is None or change.average or replace(change, tickets=last.tickets) != last:
-            found.append(change)
+            merged.append(change)
         else:
-            found[-1] = replace(last, tickets=last.tickets + change.tickets)
-    return found
+            merged[-1] = replace(last, tickets=last.tickets + change.tickets)
+    return merged
 
 
 def _weight(entry: LogEntry) -> int:

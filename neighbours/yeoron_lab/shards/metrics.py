@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embedding.server.figures.metrics import COUNTER, GAUGE, Scrape, by
+from embedding.server.figures.metrics import COUNTER, GAUGE, Figure, Scrape, by
 
 _SHARD_GAUGES: dict[str, tuple[Any, str]] = {
     "up": (lambda shard: int(shard["state"] == "up"), "Whether the shard is used"),
@@ -30,11 +30,10 @@ _SHARD_COUNTERS: dict[str, tuple[Any, str]] = {
 
 
 def _shards(shown: Scrape) -> dict[int, Any] | None:
-    return {each["shard"]: each for each in shown["shards"]} or None
+    return {shard["shard"]: shard for shard in shown["shards"]} or None
 
 
-SHARD_FIGURES = (
-    *by("shard", GAUGE, _SHARD_GAUGES, _shards),
-    *by("shard", COUNTER, _SHARD_COUNTERS, _shards),
-)
-"""Of a server with shards."""
+def shard_figures() -> tuple[Figure, ...]:
+    """Of a server with shards."""
+    gauges = by("shard", GAUGE, _SHARD_GAUGES, _shards)
+    return (*gauges, *by("shard", COUNTER, _SHARD_COUNTERS, _shards))

@@ -14,7 +14,6 @@ from embedding.kernel.records import IntArray
 from embedding.server.parts import Content
 from embedding.server.recovery.checkpoint import SHARD_FORMAT, CheckpointFolder, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
-from embedding.server.rows.tables import TablesCopy
 from yeoron_lab.shards.log import Admit
 from yeoron_lab.shards.spec import ShardSpec
 from yeoron_lab.shards.state import ShardState
@@ -40,11 +39,12 @@ class ShardRecovery(Checkpointer):
             if mark == self._written:
                 return
             began = time.perf_counter()
-            facts, slots = collect(state)
-            copy = state.tables.checkpoint_copy(state.held.next_slot)
+            facts, ids = collect(state)
+            copy = state.tables.checkpoint_copy(state.held.map.end)
             pause = time.perf_counter() - began
         longest = copy.finish(state.lock)
-        self._folder.write(self._folder.next_number(), assemble(facts, slots, copy))
+        content = Content(facts, {**copy.arrays(), "ids": ids}, {})
+        self._folder.write(self._folder.next_number(), content)
         self._written = mark
         with state.lock:
             state.meters.checkpoint_pause_s = max(pause, longest)
@@ -58,11 +58,11 @@ class ShardRecovery(Checkpointer):
         self._folder.close()
 
     def _restore(self) -> None:
-        found = self._folder.newest()
-        if found is None:
+        newest = self._folder.newest()
+        if newest is None:
             return
-        restore(self._state, found[1], str(self._folder.path))
-        logger.info("restored checkpoint %d: %d rows", found[0], self._state.held.next_slot)
+        restore(self._state, newest[1], str(self._folder.path))
+        logger.info("restored checkpoint %d: %d rows", newest[0], self._state.held.map.end)
 
 
 def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
@@ -80,12 +80,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "lost_pushes": state.inbox.lost,
         "repeated_pushes": state.inbox.repeated,
     }
-    return facts, state.held.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
-
-
-def assemble(facts: dict[str, Any], slots: IntArray, copy: TablesCopy) -> Content:
-    """Files of a checkpoint; rows are in the order of slots."""
-    return Content(facts, {**copy.arrays(), "ids": slots}, {})
+    return facts, state.held.map.ids(np.arange(state.held.map.end, dtype=np.int64))
 
 
 def restore(state: ShardState, content: Content, where: str) -> None:
@@ -95,11 +90,10 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.identity = facts["identity"]
     state.tables.seed = facts["seed"]
     ids: IntArray = np.array(content.arrays["ids"], dtype=np.int64)
-    state.held.next_id, state.held.next_slot = facts["next_id"], len(ids)
+    state.held.next_id = facts["next_id"]
     state.tables.ensure(len(ids))
+    state.held.map.fill(ids)
     used = np.flatnonzero(ids >= 0)
-    state.held.free = np.flatnonzero(ids < 0).tolist()
-    state.held.map.put(used, ids[used])
     state.tables.restore_from(content.arrays, used, used)
     for node, sequence in facts["applied"].items():
         entry = state.inbox.ledger.of(node)

@@ -38,11 +38,11 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
     """
     check_split((was.shards, was.split), (now.shards, now.split))
     with _opened(folder) as held, _opened(into) as fresh:
-        found = held.newest()
+        newest = held.newest()
         _keep_notes(folder, into)
-        if found is None:
+        if newest is None:
             return
-        number, content = found
+        number, content = newest
         names, ids = content.tables["words"], content.tables["words"]["id"].to_numpy()
         rows = _gathered(folder, content, ids, was, buckets)
         facts = {key: value for key, value in content.facts.items() if key not in _OF_SHARDS}
@@ -98,8 +98,8 @@ class _Part:
         held = np.asarray(self.arrays["ids"])
         order = np.argsort(held, kind="stable")
         # The -1 behind all is what an id at -1, which is not there, picks.
-        found: IntArray = np.append(order, -1)[positions(held[order], ids)]
-        return found
+        rows: IntArray = np.append(order, -1)[positions(held[order], ids)]
+        return rows
 
 
 def _gathered(folder: Path, content: Content, ids: IntArray, was: Layout, buckets: int) -> _Arrays:
@@ -126,21 +126,21 @@ def _joined(
 ) -> npt.NDArray[np.float32]:
     wide = parts[0].arrays[name].ndim == 2
     n = buckets if _grams(name) else len(ids)
-    found = np.zeros((n, was.dim) if wide else (n,), dtype=np.float32)
+    joined = np.zeros((n, was.dim) if wide else (n,), dtype=np.float32)
     for index, part in enumerate(parts):
         values = np.asarray(part.arrays[name])
         if _grams(name):
-            found[index :: was.shards] = values
+            joined[index :: was.shards] = values
             continue
         own = np.flatnonzero(was.held(ids, index))
         places = part.places(ids[own])
         if (places < 0).any():
             raise ConfigError(_ahead(was.shards))
         if wide:
-            found[own, was.columns(index)] = values[places]
+            joined[own, was.columns(index)] = values[places]
         else:
-            found[own] = values[places]
-    return found
+            joined[own] = values[places]
+    return joined
 
 
 def _grams(name: str) -> bool:
@@ -149,15 +149,15 @@ def _grams(name: str) -> bool:
 
 def _read(folder: Path, primary: Mapping[str, Any]) -> _Part:
     with _opened(folder) as held:
-        found = held.newest()
-    if found is None:
+        newest = held.newest()
+    if newest is None:
         raise ConfigError(f"{folder}: there is no checkpoint of this shard.")
-    facts = found[1].facts
+    facts = newest[1].facts
     if {k: v for k, v in facts["applied"].items() if v} != {
         k: v for k, v in primary["applied"].items() if v
     }:
         raise ConfigError(_ahead(int(facts["count"])))
-    return _Part(facts, found[1].arrays)
+    return _Part(facts, newest[1].arrays)
 
 
 def _ahead(shards: int) -> str:

@@ -117,8 +117,8 @@ class ShardedRows(RowStore):
         slots = [check_score(pairs, self._vocabulary) for pairs in score]
         # The n-grams of all centres, each once.
         ids = np.concatenate([pairs.centres for pairs in score])
-        found, first = np.unique(ids, return_index=True)
-        bags = self.composer.bags(found, np.concatenate([each[0] for each in slots])[first])
+        centres, first = np.unique(ids, return_index=True)
+        bags = self.composer.bags(centres, np.concatenate([each[0] for each in slots])[first])
         at = self.position()
         return ReadRows(none, partial(self._to_score, score, slots, bags, at), at)
 
@@ -310,17 +310,17 @@ class RemoteCopy:
 
     def _fetched(self, table: Table, ids: IntArray) -> FloatArray:
         layout = self.links.layout
-        found = np.empty((len(ids), layout.dim), dtype=np.float32)
+        rows = np.empty((len(ids), layout.dim), dtype=np.float32)
         piece = max(1, _PIECE_BYTES // (4 * layout.dim))
         for link in self.links.links:
             columns = layout.columns(link.index)
-            where = np.flatnonzero(layout.held(ids, link.index))
-            for start in range(0, len(where), piece):
-                part = where[start : start + piece]
-                found[part, columns] = self._until(
+            own = np.flatnonzero(layout.held(ids, link.index))
+            for start in range(0, len(own), piece):
+                part = own[start : start + piece]
+                rows[part, columns] = self._until(
                     partial(link.calls.copied, self.number, self.at, table, ids[part])
                 )
-        return found
+        return rows
 
     def release(self) -> None:
         for link in self.links.links:

@@ -67,7 +67,7 @@ def answer_pull(
     with state.changed:
         state.reach(at)
         slots = {table: state.held.slots(table, each, "pull") for table, each in ids.items()}
-        found = {table: state.tables.gather(table, where) for table, where in slots.items()}
+        gathered = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.inbox.ledger.of(node).applied
         if kept is not None:
@@ -76,7 +76,7 @@ def answer_pull(
                 state.tables, lambda: slots, node, (state.epoch, sequence)
             )
     as_sent = state.tables.device.as_sent
-    rows = {table: as_sent(each, half) for table, each in found.items()}
+    rows = {table: as_sent(each, half) for table, each in gathered.items()}
     return rows_answered(PulledRows(0, rows, sequence), kept)
 
 
@@ -274,8 +274,8 @@ class ShardSession:
         if (version := whole(header, "version")) != PROTOCOL_VERSION:
             raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")
         self._leads = whole(header, "number")
-        found = self.state.lead(self._leads, string(header, "identity"))
-        return Message({"status": "ok", **found})
+        standing = self.state.lead(self._leads, string(header, "identity"))
+        return Message({"status": "ok", **standing})
 
     def _log(self, message: Message) -> Message:
         entries = message.header.get("entries")

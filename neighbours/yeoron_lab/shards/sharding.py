@@ -157,13 +157,13 @@ class Shards:
 
     def ailing(self) -> list[str]:
         """Why shards do not do their work, a sentence each."""
-        found = []
+        reasons = []
         for link in self._links.links:
             if link.failed is not None:
-                found.append(link.failed)
+                reasons.append(link.failed)
             elif link.away:
-                found.append(f"shard {link.index} is away; it is being started again.")
-        return found
+                reasons.append(f"shard {link.index} is away; it is being started again.")
+        return reasons
 
     def stop(self) -> None:
         """Let the shards carry out what the log has, then end them."""

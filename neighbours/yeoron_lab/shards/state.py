@@ -54,7 +54,7 @@ class HeldCopy:
         self._held = held
         self._slots = held.map.used()
         self._ids = held.map.ids(self._slots)
-        self._rows = held.tables.copy(held.next_slot, accumulators=False)
+        self._rows = held.tables.copy(held.map.end, accumulators=False)
         self._done = threading.Event()
         self._failed = False
         threading.Thread(target=self._finish, args=(lock,), daemon=True).start()

@@ -281,15 +281,15 @@ def expanded(data: ByteArray, kind: str, *, most: Sequence[int]) -> list[ByteArr
     lengths = np.frombuffer(data[:size].tobytes(), dtype="<u4").astype(np.int64).reshape(-1, 2)
     check(1 if int(lengths[:, 1].sum()) > data.nbytes - size else 0, kind)
     check(5 if int(lengths[:, 1].sum()) < data.nbytes - size else 0, kind)
-    found, at = [], size
+    parts, at = [], size
     for (length, sent), room in zip(lengths.tolist(), most, strict=True):
         if length > room:
             raise RefusedError(
                 f"push: rows packed as {kind}: {length} bytes cannot be so many rows."
             )
-        found.append(_expanded(data[at : at + sent], length, kind))
+        parts.append(_expanded(data[at : at + sent], length, kind))
         at += sent
-    return found
+    return parts
 
 
 def _expanded(part: ByteArray, length: int, kind: str) -> ByteArray:

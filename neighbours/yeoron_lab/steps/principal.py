@@ -58,8 +58,8 @@ def principal(values: FloatArray, most: int) -> DirectionArray:
     _, order = np.linalg.eigh(inner.T @ inner)
     basis = basis @ order[:, ::-1]
     scale = _LARGEST / np.abs(basis).max(axis=0)
-    found: DirectionArray = np.round(basis * scale).T.astype(np.int8)
-    return found
+    directions: DirectionArray = np.round(basis * scale).T.astype(np.int8)
+    return directions
 
 
 def _parts(rows: int, inner: int, columns: int) -> Iterator[slice]:
@@ -70,20 +70,20 @@ def _parts(rows: int, inner: int, columns: int) -> Iterator[slice]:
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    found = np.empty((len(left), right.shape[1]), dtype=np.float32)
+    product = np.empty((len(left), right.shape[1]), dtype=np.float32)
     for part in _parts(len(left), left.shape[1], right.shape[1]):
-        np.matmul(left[part], right, out=found[part])
-    return found
+        np.matmul(left[part], right, out=product[part])
+    return product
 
 
 def _without(
-    values: FloatArray, into: FloatArray, out_of: FloatArray, found: FloatArray
+    values: FloatArray, into: FloatArray, out_of: FloatArray, out: FloatArray
 ) -> FloatArray:
-    """values - (values @ into) @ out_of in `found`, a part at a time: it stays in the cache."""
+    """values - (values @ into) @ out_of in `out`, a part at a time: it stays in the cache."""
     for part in _parts(len(values), values.shape[1], into.shape[1]):
-        np.matmul(values[part] @ into, out_of, out=found[part])
-        np.subtract(values[part], found[part], out=found[part])
-    return found
+        np.matmul(values[part] @ into, out_of, out=out[part])
+        np.subtract(values[part], out[part], out=out[part])
+    return out
 
 
 class Basis:
@@ -122,8 +122,8 @@ class Basis:
         reflectors, folds = self._down
         return _without(values, reflectors, folds, np.empty_like(values))
 
-    def back(self, values: FloatArray, found: FloatArray | None = None) -> FloatArray:
-        """Inverse of `turned`; in `found`, of the same shape, where it is given."""
+    def back(self, values: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Inverse of `turned`; in `out`, of the same shape, where it is given."""
         reflectors, folds = self._down
-        found = np.empty_like(values) if found is None else found
-        return _without(values, folds.T, reflectors.T, found)
+        out = np.empty_like(values) if out is None else out
+        return _without(values, folds.T, reflectors.T, out)

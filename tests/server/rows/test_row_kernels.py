@@ -5,13 +5,13 @@ import numpy as np
 from embedding.kernel.records import Table
 from embedding.server.rows import fetching
 from embedding.server.rows.devices import HostDevice
-from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.rowmap import RowMap
 from embedding.server.rows.tables import Optimizer, Tables
 
 
 def test_reading_and_adding_compile_nothing_that_the_tables_did_not():
     tables = Tables(8, device=HostDevice(), capacity=16, seed=1, optimizer=Optimizer())
-    places, slots = SlotMap(), np.arange(10)
+    places, slots = RowMap(), np.arange(10)
     before = compiled()
     assert all(before.values())
     places.put(slots, slots)

@@ -6,7 +6,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from embedding.server.rows import memory
 from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.tables import Optimizer, Tables
 
@@ -37,7 +36,7 @@ def test_small_tables_give_their_pages_back_and_large_ones_have_large_pages(
             super().madvise(*advice)
 
     monkeypatch.setattr(mmap, "mmap", Pages)
-    table = memory.zeros(rows, 32)
+    table = HostDevice().zeros(rows, 32)
     assert table.shape == (rows, 32)
     assert not table.any()
     assert made == [[mmap.MADV_HUGEPAGE] * large] * own

@@ -13,7 +13,6 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
 from embedding.server.rows import torchdevice
 from embedding.server.rows.devices import HostDevice, RowDevice, pick_device
-from embedding.server.rows.steps import FetchingSteps
 from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps
 
@@ -29,7 +28,7 @@ def steps(request, device):
     if request.param == "fetching":
         if device != "cpu":
             pytest.skip("for the CPU")
-        return FetchingSteps(), HostDevice()
+        return HostDevice().steps(1), HostDevice()
     if device == "cpu":
         if torch.cuda.is_available():
             pytest.skip("kernels are compiled for the GPU here")
@@ -41,7 +40,7 @@ def steps(request, device):
 
 
 def wide(steps, device: RowDevice, dim: int):
-    alike = isinstance(steps, TorchSteps | FetchingSteps)
+    alike = isinstance(steps, TorchSteps | HostDevice)
     return steps if alike else type(steps)(device.torch, dim)
 
 
@@ -97,8 +96,8 @@ def test_a_row_that_never_moved_stays_finite_under_adagrad(steps):
 
 def test_each_device_gets_its_kernels(device):
     chosen = pick_device(device)
-    assert isinstance(chosen.steps(100), FetchingSteps) is (device == "cpu")
-    assert isinstance(chosen.steps(100_000), FetchingSteps if device == "cpu" else TorchSteps)
+    assert isinstance(chosen.steps(100), HostDevice) is (device == "cpu")
+    assert isinstance(chosen.steps(100_000), HostDevice if device == "cpu" else TorchSteps)
 
 
 @pytest.mark.parametrize("by_torch", [False, True])

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.rowmap import RowMap
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_answers_as_a_dictionary_would(seed):
     rng = np.random.default_rng(seed)
-    mapped, slot_of = SlotMap(), {}
+    mapped, slot_of = RowMap(), {}
     free, next_id, next_slot = [], 0, 0
     for _ in range(300):
         n = int(rng.integers(1, 200))
@@ -34,7 +34,7 @@ def test_it_answers_as_a_dictionary_would(seed):
 
 
 def test_its_memory_goes_with_the_slots_and_not_with_the_ids_given():
-    mapped = SlotMap()
+    mapped = RowMap()
     slots = np.arange(1000)
     sizes = []
     for round_ in range(200):
@@ -47,7 +47,7 @@ def test_its_memory_goes_with_the_slots_and_not_with_the_ids_given():
 
 def test_survivors_of_all_ages_do_not_pile_up():
     """An adversary's choice: survivors that all fall where the newest run of ids lies."""
-    mapped, size = SlotMap(), 4096
+    mapped, size = RowMap(), 4096
     old = np.arange(300) * size
     mapped.put(np.arange(300), old)
     run = np.arange(400 * size, 400 * size + 300)
@@ -58,7 +58,7 @@ def test_survivors_of_all_ages_do_not_pile_up():
 
 
 def test_slots_that_come_one_by_one_have_little_room_ahead_of_them():
-    mapped = SlotMap()
+    mapped = RowMap()
     for slot in range(0, 50_000, 500):
         slots = np.arange(slot, slot + 500)
         mapped.put(slots, slots)

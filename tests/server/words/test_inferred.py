@@ -261,15 +261,16 @@ def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():
     server = Server(max_words=KNOWN + 1)
     (rare,) = server.admit("새말")
     server.push(counts=counts([rare], 2), rare=told([rare]))
-    server.state.vocabulary._born[:] = -1000
+    server.state.vocabulary.slot_map["born"][:] = -1000
     (other,) = server.admit("딴말")
     assert server.state.vocabulary.slots(ints(rare), "t")[0] < 0
     assert len(server.state.accounts.rare) == 0
     server.push(rare=told([rare]))
     assert len(server.state.accounts.rare) == 0, "late sums of an evicted word"
     server.push(counts=counts([other], 2 * YOUNG))
-    server.state.vocabulary._stored[server.state.vocabulary.slots(ints(other), "t")] = 0.0
-    server.state.vocabulary._born[:] = -1000
+    rows = server.state.vocabulary.slot_map
+    rows["stored"][rows.slots(ints(other))] = 0.0
+    rows["born"][:] = -1000
     (third,) = server.admit("셋말")
     server.push(counts=counts([third], 2), rare=told([third]))
     assert server.held([third]) == [third], "the grown word before it left nothing behind"

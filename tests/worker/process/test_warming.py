@@ -27,7 +27,7 @@ from embedding.worker.process import gradient
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_lab import onebit, topk
-from yeoron_lab.keeping import residuals
+from yeoron_lab.keeping import boundedrows
 from yeoron_lab.steps import planes, principal, threshold
 from yeoron_lab.steps.changes import Mirror, Wanted
 
@@ -57,8 +57,8 @@ def test_no_push_or_pull_of_changes_compiles_anything_afterwards(kind: str, pull
         values = rng.normal(scale=0.02, size=(300, 8)).astype(np.float32)
         delta = RowDelta(Table.OUT, np.arange(300, dtype=np.int64), values)
         unpacked(feedback.encode(Push("n0", sequence, 0, (delta,))))
-    for left in feedback.drain(2**20):
-        unpacked(feedback.whole(left, "n0", 3, 0))
+    while (left := feedback.rest(2**20)) is not None:
+        unpacked(feedback.encode(Push("n0", 3, 0, (left,)), rest=True))
     if pulls == "changes":
         mirror, ids = Mirror(2**20), np.arange(300, dtype=np.int64)
         wanted = Wanted(0, 2**20, 0.01, 1.0, 4)
@@ -71,7 +71,7 @@ def test_no_push_or_pull_of_changes_compiles_anything_afterwards(kind: str, pull
 def compiled() -> dict[str, int]:
     """Kernels of what is sent, and for how many kinds of arguments each was compiled."""
     found = {}
-    for module in (halves, onebit, planes, principal, residuals, threshold, topk):
+    for module in (halves, onebit, planes, principal, boundedrows, threshold, topk):
         for name, each in vars(module).items():
             if hasattr(each, "nopython_signatures"):
                 found[f"{module.__name__}.{name}"] = len(each.nopython_signatures)

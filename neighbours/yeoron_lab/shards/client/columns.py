@@ -33,12 +33,12 @@ class ShardColumns(Protocol):
         """The block in a message, checked as far as that goes without state; None: it has none."""
 
     @staticmethod
-    def path() -> Callable[..., Any]:
-        """A `MakePath`: a node's way to the shards."""
+    def node_rows(session: Any, feedback: Any) -> Any:
+        """See `MakeRows`."""
 
     @staticmethod
-    def training(path: Any) -> Callable[[Any], Any]:
-        """A `MakeTraining` that has the shards learn, over a path of this kind."""
+    def training(rows: Any) -> Callable[[Any], Any]:
+        """A `MakeTraining` that has the shards learn, of such rows."""
 
     @staticmethod
     def calls(shard: Any, who: Callable[[], str]) -> Mapping[str, Callable[[Message], Message]]:

@@ -7,18 +7,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
+from embedding.exchange.changes import KeptRows
 from embedding.exchange.channel import ask
 from embedding.exchange.protocol import Push, Welcome
-from embedding.exchange.pushlog import P, PushLog
-from embedding.exchange.session import Session, ShardSync
+from embedding.exchange.pushlog import P
+from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError
 from yeoron_lab.shards.client.stream import ShardStream
-from yeoron_lab.shards.client.view import ShardedView
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -29,42 +28,31 @@ CLOSE_S = 5.0
 """How long a goodbye waits for the last pushes to be in every shard's checkpoint."""
 
 
-@dataclass(frozen=True)
-class Backlog(Generic[P]):
-    """What a client still has of what shards may lack.
+class ShardLinks(RowLinks[P]):
+    """The streams to shards, a thread for each, and one that looks after them.
+
+    The streams are used under the session's lock alone, whichever thread does.
 
     split     (push or entry, shards) → the part of each shard
     messages  how a part is sent
-    """
-
-    log: PushLog[P]
-    split: Callable[[P, int], list[Push]]
-    messages: Callable[[Push], Sequence[Message]]
-
-    def __len__(self) -> int:
-        return len(self.log)
-
-    def parts(self, shard: int, shards: int, sequence: int) -> list[Push]:
-        """One shard's parts of all after `sequence`."""
-        return [self.split(push, shards)[shard] for push in self.log.since(sequence)]
-
-
-class ShardLinks(ShardSync, Generic[P]):
-    """A ShardSync: the streams, a thread for each, and one that looks after them.
-
-    The streams are used under the session's lock alone, whichever thread does.
+    rest      what is left of a push for the server itself
+    keeping   (shards) → what is kept of the rows of each
+    send      sends a shard its part of a new push
     """
 
     def __init__(
         self,
-        session: Session[P, Any],
-        view: ShardedView,
+        session: Session[P],
+        *,
         split: Callable[[P, int], list[Push]],
         messages: Callable[[Push], Sequence[Message]],
+        rest: Callable[[P], P],
+        keeping: Callable[[int], Sequence[KeptRows]] = lambda shards: [KeptRows()] * shards,
+        send: Callable[[ShardStream, Push], None] = ShardStream.push,
     ) -> None:
         self._session = session
-        self._view = view
-        self._backlog = Backlog(session.log, split, messages)
+        self._split, self._messages, self._rest = split, messages, rest
+        self._keeping, self._send = keeping, send
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
@@ -82,10 +70,10 @@ class ShardLinks(ShardSync, Generic[P]):
         This client may die before the next step, and nobody else has those rows: a server that
         knew of a push which a shard lacks would wait for it for ever.
         """
-        found = [reached(shard, self._session.location) for shard in welcome.shards]
-        if [shard.location for shard in self._shards] != found:
-            self._attach(found)
-        if len(self._backlog):
+        locations = [reached(shard, self._session.location) for shard in welcome.shards]
+        if [shard.location for shard in self._shards] != locations:
+            self._attach(locations)
+        if len(self._session.log):
             self.tend()
 
     def each(self, call: Callable[..., T], *parts: Sequence[object]) -> list[T]:
@@ -101,8 +89,11 @@ class ShardLinks(ShardSync, Generic[P]):
             future.exception()
         return [future.result() for future in futures]
 
-    def push(self, push: P) -> None:
-        self.each(ShardStream.push, self._backlog.split(push, len(self)))
+    def spread(self, push: P) -> None:
+        self.each(self._send, self._split(push, len(self)))
+
+    def rest(self, push: P) -> P:
+        return self._rest(push)
 
     def tend(self) -> None:
         """Look at every shard; one that was started again gets what it lost."""
@@ -116,16 +107,16 @@ class ShardLinks(ShardSync, Generic[P]):
     def wait_durable(self) -> None:
         """What this client pushed is lost if it dies with a shard: wait until both are safe."""
         self._closed.set()
-        if not self._shards or not len(self._backlog):
+        if not self._shards or not len(self._session.log):
             return
         deadline = time.monotonic() + CLOSE_S
         session = self._session
         try:
             with session.lock:
                 self._look()
-                if len(self._backlog):
+                if len(self._session.log):
                     ask(session.location, session.config, "checkpoint", {"wait": False}, CLOSE_S)
-                while len(self._backlog) and time.monotonic() < deadline:
+                while len(self._session.log) and time.monotonic() < deadline:
                     time.sleep(0.02)
                     self._look()
         except ExchangeError as error:
@@ -152,19 +143,25 @@ class ShardLinks(ShardSync, Generic[P]):
             raise ConfigError(f"server {session.location}: it has no shards any more.")
         for shard in self._shards:
             shard.peer.close()
-        views = self._view.attach(len(locations))
+
+        def unconfirmed(shard: int, sequence: int) -> list[Push]:
+            pushes = session.log.since(sequence)
+            return [self._split(push, len(locations))[shard] for push in pushes]
+
         self._shards = [
             ShardStream(
                 location,
                 node=session.node,
                 config=session.config,
-                unconfirmed=partial(self._backlog.parts, index, len(locations)),
-                held=lambda: self._backlog.log.held,
-                rows=view,
-                messages=self._backlog.messages,
+                unconfirmed=partial(unconfirmed, index),
+                held=lambda: session.log.held,
+                kept=kept,
+                messages=self._messages,
                 stop=session.peer.stop,
             )
-            for index, (location, view) in enumerate(zip(locations, views, strict=True))
+            for index, (location, kept) in enumerate(
+                zip(locations, self._keeping(len(locations)), strict=True)
+            )
         ]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(locations), thread_name_prefix="shard")
@@ -184,7 +181,7 @@ class ShardLinks(ShardSync, Generic[P]):
             if not self._session.lock.acquire(blocking=False):
                 continue
             try:
-                if not self._closed.is_set() and len(self._backlog):
+                if not self._closed.is_set() and len(self._session.log):
                     self._look()
             except ExchangeError as error:
                 # Who pulls or pushes hears of it.

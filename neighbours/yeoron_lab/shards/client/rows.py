@@ -8,38 +8,71 @@ names the position of its log from which on the shards may be read.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from embedding.exchange.changes import KeptRows, kept_rows
 from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
-from embedding.exchange.rowpath import ClientSession, pull_from_server
+from embedding.exchange.rows import MakeRows, NodeRows
+from embedding.exchange.session import Session
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table
+from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.split import joined, places, split_push
-from yeoron_lab.shards.client.view import ShardedView
 
 _TRIES = 3
 
 
-class RowsOnShards:
-    """A RowPath whose rows go to and come from all shards at the same time."""
+class ShardedNodeRows(NodeRows):
+    """The rows of all shards together; of the server itself, which has none, nothing is kept.
 
-    def __init__(self, session: ClientSession, feedback: Sending) -> None:
-        self._session = session
-        self.view = ShardedView(session.config, feedback)
-        self.links = ShardLinks(session, self.view, split_push, lambda part: [to_message(part)])
+    Each shard has marks, clocks and an incarnation of its own; a shard that starts again changes
+    nothing of what is kept of the others. What compression keeps back is one store for all.
+    """
+
+    links: ShardLinks[Push]
+
+    def keeping(self, shards: int) -> Sequence[KeptRows]:
+        """Begin with so many shards; each may take its part of `cache_bytes`."""
+        config = self.session.config
+        share = max(1, config.cache_bytes // shards) if config.cache_bytes else 0
+        config = config.model_copy(update={"cache_bytes": share})
+        self.feedback.shards = shards
+        self.kept = [kept_rows(config) for _ in range(shards)]
+        return self.kept
+
+    def learnt(self, push: Push) -> None:
+        for kept, part in zip(self.kept, split_push(push, len(self.kept)), strict=True):
+            kept.learnt(part)
+
+    def refused(self) -> None:
+        """The primary refused a push that shards have taken: what they keep is not this."""
+        for kept in self.kept:
+            kept.refused()
+
+
+class RowsOnShards(ShardedNodeRows):
+    """Rows go to and come from all shards at the same time."""
+
+    def __init__(self, session: Session[Push], feedback: Sending) -> None:
+        super().__init__(session, feedback)
+        self.links = ShardLinks(
+            session,
+            split=split_push,
+            messages=lambda part: [to_message(part)],
+            rest=without_rows,
+            keeping=self.keeping,
+        )
 
     def pull(self, request: PullRequest) -> PulledRows:
-        asked = request.ids
-        patience = self._session.config.pull_timeout_s
+        patience = self.session.config.pull_timeout_s
         deadline = time.monotonic() + patience
-        ask = PullRequest({}, request.clock, request.score)
-        rows = pull_from_server(self._session, self.view, ask, self.links.tend)
+        rows = self.ask(replace(request, ids={}), KeptRows(), self.links.tend)
         attempt = 0
-        while (found := self._gather(rows, asked, patient=attempt < _TRIES)) is None:
+        while (gathered := self._gather(rows, request.ids, patient=attempt < _TRIES)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"pull at clock {request.clock}: the shards were not told of what the primary "
@@ -48,17 +81,9 @@ class RowsOnShards:
             attempt += 1
             self.links.tend()
             # A restarted primary counts again; what was scored before is scored.
-            nll, waited = rows.nll, rows.waited_s
-            again = PullRequest({}, request.clock)
-            rows = pull_from_server(self._session, self.view, again, self.links.tend)
-            rows = replace(rows, nll=nll, waited_s=waited)
-        return found
-
-    def spread(self, push: Push) -> None:
-        self.links.push(push)
-
-    def rest(self, push: Push) -> Push:
-        return without_rows(push)
+            again = self.ask(PullRequest({}, request.clock), KeptRows(), self.links.tend)
+            rows = replace(again, nll=rows.nll, waited_s=rows.waited_s)
+        return gathered
 
     def _gather(
         self, rows: PulledRows, asked: Mapping[Table, IntArray], *, patient: bool
@@ -68,28 +93,33 @@ class RowsOnShards:
         patient  None also when some shards alone have applied a push of this node, so that the
                  primary is asked again
         """
-        with self._session.lock:
+        with self.session.lock:
             if rows.at is None:
                 raise RefusedError("pull: the server did not say what its shards have to hold.")
             n = len(self.links)
             where = {table: places(ids, n) for table, ids in asked.items()}
             parts = [
-                {table: asked[table][found[index]] for table, found in where.items()}
+                {table: asked[table][own[index]] for table, own in where.items()}
                 for index in range(n)
             ]
-            at, half = rows.at, self._session.config.rows == "float16"
+            at, half = rows.at, self.session.config.rows == "float16"
             answers = self.links.each(lambda shard, part: shard.pull(at, part, half=half), parts)
             # One after the other: what compression keeps back is one store.
             read = [
-                shard.rows.read(answer, part)
+                self.read(answer, part, shard.kept)
                 for shard, answer, part in zip(self.links, answers, parts, strict=True)
             ]
-        got = [each for each in read if each is not None]
-        sequences = {each.sequence for each in got}
-        if len(got) < len(read) or (patient and len(sequences) > 1):
+        pulled = [part for part in read if part is not None]
+        sequences = {part.sequence for part in pulled}
+        if len(pulled) < len(read) or (patient and len(sequences) > 1):
             return None
-        found = {t: joined(at, [each.rows[t] for each in got]) for t, at in where.items()}
-        return replace(rows, rows=found, sequence=min(sequences))
+        gathered = {t: joined(own, [part.rows[t] for part in pulled]) for t, own in where.items()}
+        return replace(rows, rows=gathered, sequence=min(sequences))
+
+
+def node_rows(split: str) -> MakeRows:
+    """Of a node, where shards hold rows, or columns."""
+    return columns().node_rows if split == "columns" else RowsOnShards
 
 
 def without_rows(push: Push) -> Push:

@@ -30,8 +30,8 @@ class Layout:
         """Whether a shard holds anything of each row."""
         if self.split == "columns":
             return np.ones(len(ids), dtype=np.bool_)
-        held: npt.NDArray[np.bool_] = ids % self.shards == shard
-        return held
+        own: npt.NDArray[np.bool_] = ids % self.shards == shard
+        return own
 
     def columns(self, shard: int) -> slice:
         if self.split == "rows":
@@ -63,7 +63,7 @@ def split_push(push: Push, shards: int) -> list[Push]:
             push.sequence,
             push.clock,
             deltas,
-            packed=tuple(each for each in push.packed if each.shard == shard),
+            packed=tuple(part for part in push.packed if part.shard == shard),
             keeps=push.keeps,
         )
         for shard, deltas in enumerate(split_deltas(push.deltas, shards))
@@ -78,7 +78,7 @@ def joined(
     where  as `places` gave them; rows  what each shard answered
     """
     kind = np.result_type(*rows)
-    found = np.empty((sum(len(each) for each in where), rows[0].shape[1]), dtype=kind)
-    for at, part in zip(where, rows, strict=True):
-        found[at] = part
-    return found
+    ordered = np.empty((sum(map(len, where)), rows[0].shape[1]), dtype=kind)
+    for own, part in zip(where, rows, strict=True):
+        ordered[own] = part
+    return ordered

@@ -6,10 +6,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from embedding.exchange.changes import KeptRows
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.peer import Peer, Talk, converse, say
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message, whole
@@ -26,7 +26,7 @@ class ShardStream:
     held         the first push that the node still has or will make, and the last it has made
     messages     how a part is sent
     stop         set when the process was told to stop: then nothing is tried for long
-    rows         what the node keeps of this shard's rows
+    kept         what the node keeps of this shard's rows
     durable      last push of this node that is in a checkpoint of this shard
     """
 
@@ -38,13 +38,13 @@ class ShardStream:
         config: ExchangeConfig,
         unconfirmed: Callable[[int], Sequence[Push]],
         held: Callable[[], tuple[int, int]],
-        rows: OwnRows,
+        kept: KeptRows,
         messages: Callable[[Push], Sequence[Message]],
         stop: threading.Event | None = None,
     ) -> None:
         self.location = location
         self.durable = 0
-        self.rows = rows
+        self.kept = kept
         self.peer = Peer(location, config, self._greet, name=f"node {node}", stop=stop)
         self._greeted = False
         self._node = node
@@ -54,11 +54,11 @@ class ShardStream:
         self._taken(self.peer.run(lambda channel: converse(channel, self._sent(push))))
 
     def pull(self, at: tuple[int, int], asked: Mapping[Table, IntArray], *, half: bool) -> Message:
-        """Ask for rows as they are at this position of the log or later, with what is kept of them;
-        `rows.read` reads the answer."""
+        """Ask for rows as they are at this position of the log or later, with what is kept of
+        them."""
         message = to_message(PullRequest(asked, 0, half=half), at=list(at))
         # On a new stream nothing is kept: what is asked depends on it.
-        return self.peer.run(lambda channel: channel.request(self.rows.asking(message, asked)))
+        return self.peer.run(lambda channel: channel.request(self.kept.asking(message, asked)))
 
     def ask(self, message: Message) -> Message:
         """Send a message; where it is answered, how far this node's pushes are as well."""
@@ -93,7 +93,7 @@ class ShardStream:
                 "it lost its state folder; start the node again."
             )
         accepted, epoch = whole(answer.header, "accepted"), whole(answer.header, "epoch")
-        self.rows.greeted(epoch, accepted, direct=True, first=not self._greeted)
+        self.kept.greeted(epoch, accepted, first=not self._greeted)
         self._greeted = True
         self._taken((yield from self._resend(answer)))
 

@@ -1,6 +1,8 @@
-"""Pulls of changes: node and server agree on what the node has, and nothing is lost on the way."""
+"""What a node keeps of rows, whole or by changes: it sees what one that keeps none sees."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import to_message, with_record
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PullRequest, Push
+from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -21,10 +23,13 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from generated import examples
 from waiting import until
+from yeoron_lab.keeping.rowcache import CachedRows, RowCache
+from yeoron_lab.keeping.versions import RowVersions
 from yeoron_lab.steps.changes import Mirror, StreamMirror, Wanted
 
 DIM, WORDS = 6, 14
 STEP = 0.01
+NAMES = ("n0", "n1", "c0", "c1", "plain")
 SLOW = settings(
     deadline=None,
     max_examples=examples(20),
@@ -34,9 +39,13 @@ seeds = st.integers(0, 2**32 - 1)
 chosen = st.sets(st.integers(0, WORDS - 1), min_size=1, max_size=9)
 
 
+CACHE = {"pulls": "rows", "rows": "float32", "cache_bytes": 1 << 20}
+PLAIN = {"pulls": "rows", "rows": "float32", "cache_bytes": 0}
+
+
 def config(**more) -> ExchangeConfig:
-    found = {"pulls": "changes", "cache_bytes": 1 << 20, "compression": "none", "threshold": STEP}
-    return ExchangeConfig(**{**found, "relative_threshold": 0.0, "max_backoff_s": 0.1, **more})
+    changes = {"pulls": "changes", "cache_bytes": 1 << 20, "compression": "none", "threshold": STEP}
+    return ExchangeConfig(**{**changes, "relative_threshold": 0.0, "max_backoff_s": 0.1, **more})
 
 
 class Node:
@@ -68,18 +77,21 @@ def nodes(server):
     made = {
         "n0": Node(server, "n0"),
         "n1": Node(server, "n1", compression="threshold"),
-        "plain": Node(server, "plain", pulls="rows", cache_bytes=0, rows="float32"),
+        "c0": Node(server, "c0", **CACHE),
+        "c1": Node(server, "c1", **CACHE),
+        "plain": Node(server, "plain", **PLAIN),
     }
     words = [f"말{i}" for i in range(WORDS)]
     made["ids"] = made["n0"].client.admit(words, np.full(WORDS, 9, dtype=np.int64))
     yield made
-    for name in ("n0", "n1", "plain"):
+    for name in NAMES:
         made[name].client.close()
 
 
 @SLOW
-@given(st.lists(st.tuples(st.sampled_from(["n0", "n1", "plain"]), st.booleans(), chosen, seeds)))
-def test_what_a_node_has_is_within_a_step_of_the_servers_rows(nodes, story):
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.booleans(), chosen, seeds)))
+def test_a_node_sees_what_one_that_keeps_no_rows_sees(nodes, story):
+    """A node that pulls changes sees it to within a step."""
     for at, (name, pushes, which, seed) in enumerate(story):
         ids = nodes["ids"][sorted(which, reverse=at % 2 == 0)]
         if pushes:
@@ -87,19 +99,21 @@ def test_what_a_node_has_is_within_a_step_of_the_servers_rows(nodes, story):
             nodes[name].push(ids, values.astype(np.float32))
         else:
             near(nodes[name], ids, nodes["plain"].pull(ids))
-    for name in ("n0", "n1"):
+    for name in NAMES[:-1]:
         near(nodes[name], nodes["ids"], nodes["plain"].pull(nodes["ids"]))
 
 
 def near(node: Node, ids: np.ndarray, expected: np.ndarray) -> None:
     seen = node.pull(ids)
+    if node.client.config.pulls == "rows":
+        assert np.allclose(seen, expected, atol=1e-6)
+        return
     # A row that is new to a node comes in parts of its size, any other to within a step. What
     # compression of its own pushes keeps back a node sees, and the server does not.
     largest = np.abs(expected).max(axis=1, keepdims=True)
     own = STEP if node.client.feedback.leaves else 0.0
     assert (np.abs(seen - expected) <= np.maximum(STEP, 0.5 * largest) + own + 1e-5).all()
-    changes = node.client.rows.kept
-    if changes is not None and len(changes.mirror._held):
+    if len(node.client.rows.kept[0].mirror.rows):
         again = node.pull(ids)
         assert (np.abs(again - expected) <= STEP + own + 1e-5).all()
 
@@ -113,9 +127,9 @@ def test_both_sides_hold_the_same_rows(server, nodes):
         node.pull(some)
         node.push(some, rng.normal(size=(6, DIM), scale=0.02).astype(np.float32))
         node.pull(some)
-    held = node.client.rows.kept.mirror
-    assert held.pulls == 60
-    assert held.nbytes <= 1 << 20
+    mirror = node.client.rows.kept[0].mirror
+    assert mirror.pulls == 60
+    assert mirror.rows.nbytes <= 1 << 20
 
 
 @given(seeds)
@@ -132,8 +146,8 @@ def test_over_time_a_node_gets_all_that_changed(seed):
         got = node.changed(asked, packed, 1 << 20)
         delta = RowDelta(Table.IN, ids[:4], rng.normal(size=(4, DIM)).astype(np.float16))
         rows[ids[:4]] += delta.values
-        for each in (server, node):
-            each.learnt([delta])
+        for side in (server, node):
+            side.rows.move([delta])
     # Nothing changes any more: what is left shrinks to below the least step.
     for _ in range(40):
         packed = server.differences(asked, {t: rows[i] for t, i in asked.items()}, wanted)
@@ -153,8 +167,8 @@ def test_with_directions_both_sides_stay_alike_and_nothing_is_lost():
         packed = server.differences({Table.IN: ids}, {Table.IN: rows[ids]}, wanted)
         assert packed[0].data[1] == min(4, 5 * packed[0].rows)
         got = node.changed({Table.IN: ids}, packed, 1 << 20)[Table.IN]
-        held, _ = server._rows(Table.IN, ids, 24)
-        assert np.abs(got - held).max() < 1e-4
+        known, _ = server._known(Table.IN, ids, 24)
+        assert np.abs(got - known).max() < 1e-4
     assert np.abs(got - rows[ids]).max() < 0.01
 
 
@@ -183,7 +197,7 @@ def test_a_word_that_nobody_has_learnt_costs_nothing(server):
 
 def test_memory_is_bounded_alike_on_both_sides():
     rng = np.random.default_rng(1)
-    limit = 8 * 3 * (4 * DIM + 32)  # eight rows of each table
+    limit = 8 * 3 * (4 * DIM + 64)  # eight rows of each table
     server, node, wanted = Mirror(limit), Mirror(limit), Wanted(0, limit, STEP, 0.0, 0)
     rows = rng.normal(size=(50, DIM)).astype(np.float32)
     for _ in range(30):
@@ -191,7 +205,7 @@ def test_memory_is_bounded_alike_on_both_sides():
         packed = server.differences({Table.IN: ids}, {Table.IN: rows[ids]}, wanted)
         got = node.changed({Table.IN: ids}, packed, 1 << 20)[Table.IN]
         assert np.abs(got - rows[ids]).max() <= 0.5 * np.abs(rows).max()
-    assert node.nbytes == server.nbytes <= limit
+    assert node.rows.nbytes == server.rows.nbytes <= limit
 
 
 def test_a_broken_stream_begins_anew(server, nodes):
@@ -202,10 +216,12 @@ def test_a_broken_stream_begins_anew(server, nodes):
     node.client.drop()
     expected = nodes["plain"].pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=1e-2)
-    assert node.client.rows.kept.mirror.pulls == 0  # whole rows: the server knew of no earlier pull
+    assert (
+        node.client.rows.kept[0].mirror.pulls == 0
+    )  # whole rows: the server knew of no earlier pull
     node.pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=STEP)
-    assert node.client.rows.kept.mirror.pulls == 2
+    assert node.client.rows.kept[0].mirror.pulls == 2
 
 
 def test_rows_without_the_nodes_last_push_come_whole():
@@ -275,3 +291,74 @@ def test_an_answer_that_does_not_fit_is_refused():
 def test_changes_without_memory_are_refused():
     with pytest.raises(ConfigError, match="pulls changes with cache_bytes 0"):
         validate(ExchangeConfig, {"pulls": "changes"}, "exchange")
+
+
+def test_only_rows_that_others_changed_come_again(server, nodes):
+    one, other, ids = nodes["c0"], nodes["c1"], nodes["ids"]
+    cache, meters = one.client.rows.kept[0], server.state.meters
+    one.pull(ids)
+    one.push(ids[:6], np.ones((6, DIM), np.float32))
+    other.push(ids[4:8], np.ones((4, DIM), np.float32))
+    spared = cache.spared
+    one.pull(ids)
+    asked = len(ids) + len(ids[::2])
+    # With adagrad the server decides how far a row moves: nothing that was pushed is known.
+    came = 4 + 2 if server.config.optimizer == "sum" else 8 + 4
+    assert cache.spared - spared == asked - came == meters.rows_spared
+
+
+def test_rows_of_another_life_of_the_server_are_forgotten(tmp_path):
+    lasting = ServerConfig(min_count=1, state_dir=tmp_path, half_life_tokens=None)
+    sync = SyncConfig(policy="asp")
+    with running_server(lasting, sync, dim=DIM) as server:
+        port = int(server.location.rsplit(":", 1)[1])
+        node = Node(server, "n0", **CACHE)
+        ids = node.client.admit(["말", "글"], np.array([9, 9]))
+        node.push(ids, np.ones((2, DIM), np.float32))
+        before = node.pull(ids)
+    with running_server(lasting.model_copy(update={"port": port}), sync, dim=DIM):
+        assert np.array_equal(node.pull(ids), before)
+        assert node.client.rows.kept[0].spared == 0
+        node.pull(ids)
+        assert node.client.rows.kept[0].spared == 3
+        node.client.close()
+
+
+def test_the_cache_takes_no_more_memory_than_it_may():
+    cache = RowCache(config(**{**CACHE, "cache_bytes": 64 * 1024}))
+    answer, request = Message({"versions": 1}, {}), Message({})
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        ids = rng.choice(5_000, 300, replace=False).astype(np.int64)
+        rows = np.ones((300, 16), dtype=np.float32)
+        cache.asking(request, {Table.IN: ids})
+        cache.came(answer, PulledRows(0, {Table.IN: rows}), {Table.IN: ids})
+    assert 0 < cache.nbytes <= 64 * 1024
+
+
+def test_a_dropped_push_makes_the_node_ask_for_all_it_keeps():
+    versions, slots = RowVersions(), np.arange(3)
+    assert versions.unknown("n", Table.IN, slots, np.full(3, -1)).all()
+    since = np.full(3, versions.clock)
+    assert not versions.unknown("n", Table.IN, slots, since).any()
+    versions.lost(["n"])
+    assert versions.unknown("n", Table.IN, slots, since).all()
+    assert not versions.unknown("m", Table.IN, slots, since).any()
+
+
+def test_malformed_claims_are_refused(nodes):
+    asked = {Table.IN: np.arange(3)}
+    good = Message(
+        {"op": "pull", "kept": [1, 0]},
+        {"clocks": np.array([4]), "in.kept": np.array([0, 1, 0], dtype=np.uint8)},
+    )
+    assert CachedRows.of(good, asked).since[Table.IN].tolist() == [-1, 4, -1]
+    for bad in (
+        replace(good, header={"kept": 7}),
+        replace(good, header={"kept": [1, True]}),
+        replace(good, arrays={"clocks": np.array([4])}),
+        replace(good, arrays={**good.arrays, "clocks": np.array([], dtype=np.int64)}),
+        replace(good, arrays={**good.arrays, "in.kept": np.zeros(2, dtype=np.uint8)}),
+    ):
+        with pytest.raises(RefusedError):
+            CachedRows.of(bad, asked)
