@@ -276,8 +276,8 @@ def test_settings_are_compared_under_one_parent(place, dag_bag):
         "policies": ["bsp", "sandblaster"],
         "dims": [8],
         "nodes": 2,
-        "tokens": 60_000,
-        "epochs": 3,
+        "tokens": 20_000,
+        "epochs": 1,
         "name": "비교",
     }
     dag_run = run(dag_bag, "compare_training", conf)

@@ -13,6 +13,7 @@ from embedding.training import TrainRequest, train_corpus
 WORDS = 20_000
 
 
+@pytest.mark.laboratory
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_loss_stays_and_bytes_go(tmp_path: Path) -> None:
