@@ -183,6 +183,18 @@ class PostgresServer:
             yield connection
 
 
+def row_counts(address: str) -> dict[str, int]:
+    """Number of rows of every table of a database."""
+    engine = sa.create_engine(address, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        return {
+            name: connection.execute(
+                sa.select(sa.func.count()).select_from(sa.table(name))
+            ).scalar_one()
+            for name in sa.inspect(connection).get_table_names()
+        }
+
+
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
     """A fresh server."""

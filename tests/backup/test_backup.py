@@ -26,7 +26,7 @@ from backup.conftest import (
     serving_home,
     tree,
 )
-from embedding.backup import collecting, repositories, restoring
+from embedding.backup import collecting, repositories
 from embedding.backup.collecting import back_up
 from embedding.backup.manifest import parse_backup
 from embedding.backup.restoring import restore
@@ -367,7 +367,7 @@ def test_too_small_a_disk_is_said_before(backup):
     fresh, place = backup
     usage = shutil.disk_usage(place)._replace(free=10)
     with (
-        patch.object(restoring.shutil, "disk_usage", return_value=usage),
+        patch.object(shutil, "disk_usage", return_value=usage),
         pytest.raises(PlatformError, match="10 bytes free"),
     ):
         restore(fresh, str(place))

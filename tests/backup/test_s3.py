@@ -234,7 +234,7 @@ def test_an_address_that_cannot_be_is_refused(address: str):
 
 def test_without_s3fs_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(
-        "embedding.backup.repositories.fsspec.core.url_to_fs",
+        "fsspec.core.url_to_fs",
         lambda *_: (_ for _ in ()).throw(ImportError("Install s3fs to access S3")),
     )
     with pytest.raises(ConfigError, match=r"Install s3fs.*yeoron\[s3\]"):

@@ -15,7 +15,6 @@ import pytest
 from calling import ENTRY, TOPICS, sentences
 from gensim.models import KeyedVectors
 
-from embedding.snapshots.export import export
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.forking import forked
 from waiting import until
@@ -87,7 +86,8 @@ def test_one_node_and_one_seed_give_identical_bytes(
     for name, seed, how in (("a", "7", process), ("b", "7", own_process), ("c", "8", process)):
         told = train(how, corpus, tmp_path / name, "--seed", seed, "--epochs", "2")
         snapshot = tmp_path / name / told["snapshots"][0]["id"]
-        export(SnapshotStore(tmp_path / name).open(), "word2vec", tmp_path / f"{name}.bin")
+        exported = ("--format", "word2vec", "--out", tmp_path / f"{name}.bin")
+        assert process("export", "vectors", tmp_path / name, *exported).code == 0
         files = (snapshot / "vectors.arrow", tmp_path / f"{name}.bin")
         seen.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
         config = SnapshotStore(tmp_path / name).open().manifest.config

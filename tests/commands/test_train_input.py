@@ -217,7 +217,7 @@ def test_a_place_that_is_read_only(yeoron, monkeypatch: pytest.MonkeyPatch, fold
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(running, "train", no_server)
-    monkeypatch.setattr("embedding.training.engine.tempfile.mkdtemp", refused)
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
     done = yeoron("train", "text.txt", "--out", "a/b")
     assert done.code == 2
     assert "out a/b: it cannot be written (Permission denied)" in done.err

@@ -223,7 +223,7 @@ async def test_a_slow_name_server_holds_up_nobody_else(
             time.sleep(0.02)
         return look_up(host, *rest, **more) if host == "127.0.0.1" else []
 
-    monkeypatch.setattr("embedding.crawl.fetcher.socket.getaddrinfo", hanging)
+    monkeypatch.setattr(socket, "getaddrinfo", hanging)
     site.answers["/a"] = reply("a")
     async with fetching(quick(site.host)) as fetcher:
         stuck = [asyncio.create_task(refused(fetcher, f"http://h{n}.example/a")) for n in range(12)]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from embedding.database.copying import copy_rows, merge_log, postgres_rows, sqlite_rows
+from embedding.database.copying import copy_rows, merge_log
 from embedding.kernel.errors import InputError
-from pgserver import PostgresServer
+from pgserver import PostgresServer, row_counts
 
 metadata = sa.MetaData()
 VERSION = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32)))
@@ -100,7 +100,9 @@ def test_every_value_is_what_it_was(file: Path, target: str) -> None:
     found = read(target)
     found[0]["at"] = found[0]["at"].astimezone(dt.UTC).replace(tzinfo=None)
     assert found == ROWS
-    assert postgres_rows(target) == sqlite_rows(file) == {"alembic_version": 1, "kinds": 3}
+    assert (
+        row_counts(target) == row_counts(f"sqlite:///{file}") == {"alembic_version": 1, "kinds": 3}
+    )
 
 
 def test_numbers_and_keys_go_on_as_before(file: Path, target: str) -> None:
@@ -152,7 +154,7 @@ def test_what_a_killed_process_left_in_the_log_counts(file: Path, tmp_path: Path
     assert copies[1].stat().st_size > 0
     merge_log(copies[0])
     assert not copies[1].exists()
-    assert sqlite_rows(copies[0])["kinds"] == 1
+    assert row_counts(f"sqlite:///{copies[0]}")["kinds"] == 1
 
 
 def test_a_file_that_is_in_use_or_no_database_is_said(file: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
@@ -291,35 +293,61 @@ def test_an_address_is_gone_and_is_not_read_again(settings: Settings) -> None:
     frontier.close()
 
 
-STEPS = [
-    "embedding.forgetting.erase_source",
-    "embedding.server.recovery.erasing._older",
-    "embedding.snapshots.evidence.replaced",
-    "embedding.forgetting.storage.sweep",
-    "embedding.snapshots.erasing.sync",
-    "embedding.snapshots.erasing.shutil.copy2",
-    "embedding.evaluation.erasing._drop_plots",
-]
-
-
 class Killed(BaseException):
     pass
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("step", STEPS)
-def test_killed_on_the_way_all_stores_open_and_the_next_call_ends_it(
-    settings: Settings, step: str
-) -> None:
+@contextmanager
+def killed_at(last: float) -> Iterator[list[str]]:
+    """Names of this thread's acts on files so far; after `last` of them it is as if killed."""
+    acts: list[str] = []
+
+    def counted(name: str, act: Callable[..., object]) -> Callable[..., object]:
+        def acting(*given: object, **named: object) -> object:
+            if threading.current_thread() is not threading.main_thread():
+                return act(*given, **named)
+            acts.append(name)
+            if len(acts) > last:
+                raise Killed
+            return act(*given, **named)
+
+        return acting
+
+    with ExitStack() as stack:
+        for module, name in ((os, "replace"), (os, "rename"), (os, "fsync"), (shutil, "copy2")):
+            stack.enter_context(patch.object(module, name, counted(name, getattr(module, name))))
+        yield acts
+
+
+def with_a_copy(settings: Settings) -> None:
+    """A snapshot, its copy as an artifact of a run, and a file of somebody else beside each."""
     fill(settings)
-    store = settings.paths.snapshots
-    (folder,) = [path for path in store.iterdir() if path.is_dir()]
+    (folder,) = [path for path in settings.paths.snapshots.iterdir() if path.is_dir()]
     copy = settings.paths.mlflow / "artifacts" / "0" / "r" / "artifacts" / "model" / "snapshot"
     shutil.copytree(folder, copy)
     (copy / "notes.txt").touch()
     (folder / "notes.txt").touch()
+
+
+@pytest.fixture(scope="module")
+def acts_in_all() -> list[int]:
+    return []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("part", [1.0, 0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
+def test_killed_on_the_way_all_stores_open_and_the_next_call_ends_it(
+    settings: Settings, acts_in_all: list[int], part: float
+) -> None:
+    with_a_copy(settings)
     erasure = ErasureRequest(source=SOURCE)
-    with patch(step, side_effect=Killed), pytest.raises(Killed):
+    if part == 1.0 or not acts_in_all:
+        with killed_at(math.inf) as acts:
+            forget(settings, erasure)
+        assert {"replace", "fsync", "copy2"} <= set(acts)
+        acts_in_all.append(len(acts))
+        return
+    with killed_at(int(part * acts_in_all[0])), pytest.raises(Killed):
         forget(settings, erasure)
     opens(settings)
     forget(settings, erasure)
@@ -333,11 +361,9 @@ def test_a_snapshot_whose_place_is_empty_is_put_there_by_whoever_opens_the_store
     fill(settings)
     store = settings.paths.snapshots
     (ref,) = SnapshotStore(store).list()
-    finish = erasing.finish
-    with patch("embedding.snapshots.erasing.finish", side_effect=Killed), pytest.raises(Killed):
+    with patch.object(erasing, "finish", side_effect=Killed), pytest.raises(Killed):
         erasing.erase(store / ref.id, source=SOURCE)
     assert not (store / ref.id).exists()
-    assert finish is erasing.finish
     snapshot = SnapshotStore(store).open(ref.id)
     snapshot.verify()
     assert SOURCE not in snapshot.manifest.tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedding.platform.notes import notes, texts_left_out
+from embedding.platform.notes import notes
 
 
 def test_nothing_to_say_about_a_healthy_stream() -> None:
@@ -41,11 +41,15 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
     assert len(found) == 5
 
 
+def of_texts(text: dict[str, object]) -> list[str]:
+    return notes({"nodes": {"n0": {"state": "active", "report": {"text": text}}}})
+
+
 def test_it_is_said_which_of_many_texts_left_out_are_named() -> None:
     left_out = {"a.jsonl:7": "not UTF-8 text"}
-    some = texts_left_out({"given_up": 2, "left_out": left_out})
+    (some,) = of_texts({"given_up": 2, "left_out": left_out})
     assert some.endswith("left out, of which the last 1 are named: a.jsonl:7 (not UTF-8 text).")
-    assert "named" not in texts_left_out({"given_up": 1, "left_out": left_out})
+    assert "named" not in of_texts({"given_up": 1, "left_out": left_out})[0]
 
 
 def test_a_server_without_nodes_is_fine() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.ports import is_free
-from embedding.platform.ports import port_settings, require_free, variable
+from embedding.platform.ports import port_settings, require_free
 from embedding.settings import Settings
 from yeoron_lab import ports
 from yeoron_lab.ports import lasting_port
@@ -51,7 +51,6 @@ def test_a_free_port_is_free_again_after_closing() -> None:
 def test_every_service_has_a_port_of_its_own() -> None:
     named = port_settings(Settings(), simweb=True)
     assert len(set(named.values())) == len(named)
-    assert variable("server.http_port") == "YEORON_SERVER__HTTP_PORT"
 
 
 def test_a_lasting_port_is_none_that_the_system_gives_away() -> None:

@@ -110,7 +110,7 @@ def test_a_full_disk_is_said_in_a_sentence(as_role, monkeypatch, language, sente
         raise OSError(errno.ENOSPC, "No space left on device")
 
     client = as_role(ANALYST)
-    monkeypatch.setattr("embedding.kernel.durable.os.fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     answer = client.post("/team/note", data=FORMS["/team/note"], params={"lang": language})
     assert answer.status_code == 507
     assert sentence in answer.text

@@ -123,7 +123,7 @@ def test_no_copy_of_the_tables_is_left_where_not_even_a_file_can_be_made(
 
 def test_a_server_that_cannot_write_to_its_folder_says_so(tmp_path, monkeypatch):
     chosen = ServerConfig(state_dir=tmp_path / "state")
-    monkeypatch.setattr(durable.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(PlatformError, match=r"state_dir .*state: No space left on device\.$"):
         ParameterServer(chosen, dim=4)
     monkeypatch.undo()
