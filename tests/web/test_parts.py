@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from embedding import web
 from embedding.ask.search import SearchVocabulary
 from embedding.web import formats
-from embedding.web.charts import ChartLine, chart, lines, share_bar, shift_bar, sparkline
+from embedding.web.charts import ChartLine, chart, differ, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import PagePaths
 from embedding.web.text import PageText, choose
 
@@ -163,3 +163,8 @@ def test_the_chart_library_is_the_published_one_and_calls_nobody():
         assert "http://" not in own
         assert "https://" not in own
         assert "innerHTML" not in own
+
+
+def test_bars_are_told_from_each_other_where_they_differ() -> None:
+    assert differ([0.99, 0.6])
+    assert not differ([0.99, 0.97])
