@@ -55,7 +55,41 @@ DatabaseName = Literal["airflow", "mlflow", "frontier"]
 """What has a database of its own."""
 
 
-class PathsConfig(Config):
+class _InHome:
+    """A file or folder of the home."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, paths: Any, kind: Any) -> Path:
+        home: Path = paths.home
+        return home / self._name
+
+
+class _Layout:
+    """What lies where in a home."""
+
+    snapshots = _InHome("snapshots")
+    trends = _InHome("trends")
+    evidence = _InHome("evidence")
+    checkpoints = _InHome("checkpoints")
+    frontier = _InHome("frontier")
+    rejected = _InHome("rejected-sources.json")  # Addresses that a person did not want.
+    logs = _InHome("logs")
+    mlflow = _InHome("mlflow")
+    airflow = _InHome("airflow")
+    # What the platform's processes show each other: certificates, keys, tokens.
+    secrets = _InHome("secrets")
+    nodes = _InHome("secrets/nodes")  # What each node of the pool must know, while it runs.
+    node_token = _InHome("secrets/node-token")
+    operator_token = _InHome("secrets/operator-token")  # Of those who change the training.
+    # Certificate of the control host's authority, where there are several hosts.
+    authority = _InHome("secrets/authority.pem")
+    # What this home is to a control host, when it has joined one.
+    joined_host = _InHome("secrets/host.json")
+
+
+class PathsConfig(_Layout, Config):
     """Where the platform keeps its state."""
 
     home: Path = Path("var")
@@ -65,62 +99,6 @@ class PathsConfig(Config):
     """The sources to read."""
 
     @property
-    def snapshots(self) -> Path:
-        return self.home / "snapshots"
-
-    @property
-    def trends(self) -> Path:
-        return self.home / "trends"
-
-    @property
-    def evidence(self) -> Path:
-        return self.home / "evidence"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.home / "checkpoints"
-
-    @property
-    def frontier(self) -> Path:
-        return self.home / "frontier"
-
-    @property
-    def rejected(self) -> Path:
-        """Addresses of sources that a person did not want."""
-        return self.home / "rejected-sources.json"
-
-    @property
-    def logs(self) -> Path:
-        return self.home / "logs"
-
-    @property
-    def mlflow(self) -> Path:
-        return self.home / "mlflow"
-
-    @property
-    def airflow(self) -> Path:
-        return self.home / "airflow"
-
-    @property
-    def secrets(self) -> Path:
-        """What the platform's processes show each other: certificates, keys, tokens."""
-        return self.home / "secrets"
-
-    @property
-    def nodes(self) -> Path:
-        """What each node of the pool must know, while it runs."""
-        return self.secrets / "nodes"
-
-    @property
-    def node_token(self) -> Path:
-        return self.secrets / "node-token"
-
-    @property
-    def operator_token(self) -> Path:
-        """What those show to it who change the training."""
-        return self.secrets / "operator-token"
-
-    @property
     def dask_certificate(self) -> tuple[Path, Path]:
         """Certificate and key of everyone in the Dask cluster; the certificate is its authority."""
         return self.secrets / "dask-cert.pem", self.secrets / "dask-key.pem"
@@ -128,16 +106,6 @@ class PathsConfig(Config):
     @property
     def server_certificate(self) -> tuple[Path, Path]:
         return self.secrets / "server-cert.pem", self.secrets / "server-key.pem"
-
-    @property
-    def authority(self) -> Path:
-        """Certificate of the control host's authority, where there are several hosts."""
-        return self.secrets / "authority.pem"
-
-    @property
-    def joined_host(self) -> Path:
-        """What this home is to a control host, when it has joined one."""
-        return self.secrets / "host.json"
 
     @property
     def dask_authority(self) -> Path:

@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 
 from embedding.cli import app
 from embedding.commands import reasons
-from embedding.commands.option_groups import known_names, meanings, named, settings_meanings
+from embedding.commands.option_groups import known_names, meanings, named
 from embedding.exchange.sharding import sharding
 from embedding.kernel import errors
 from embedding.server.figures.metrics import all_figures
@@ -129,7 +129,12 @@ def rows_of(model: type[BaseModel]) -> list[tuple[str, ...]]:
     """A row for each setting of a section."""
     means = meanings(model)
     return [
-        (f"`{name}`", cell(kind_of(field)), cell(default_of(field)), cell(means.get(name, "")))
+        (
+            f"`{name}`",
+            cell(kind_of(field)),
+            cell(default_of(field)),
+            cell(named(means.get(name, ""), _names())),
+        )
         for name, field in model.model_fields.items()
         if section(field) is None and name not in getattr(model, "INTERNAL", ())
     ]
@@ -217,7 +222,7 @@ def _parameter(each: Any) -> tuple[str, ...]:
 
 @cache
 def _names() -> dict[str, str]:
-    return known_names(built_in=True) | settings_meanings()
+    return known_names(built_in=True)
 
 
 def cli() -> str:

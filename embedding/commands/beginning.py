@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from embedding.commands.common import errors, print_line, settings
-from embedding.commands.option_groups import grouped
+from embedding.commands.option_groups import given_options, settings_command
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,46 +23,40 @@ _TRIES = 5
 _MIXED = "mixed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class BeginningOptions:
-    """Answers that are given on the command line; what is missing is asked."""
+INIT_OPTIONS = {
+    "tokenizer": "text.tokenizer",
+    "window": "server.window",
+    "timezone": "server.timezone",
+    "home": "paths.home",
+}
+INIT_DEFAULTS = {
+    "tokenizer": "as the language needs",
+    "timezone": "Asia/Seoul where texts are Korean, or UTC",
+}
 
-    name: Annotated[str | None, typer.Option(help="Name of the project.")] = None
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    command = settings_command("embedding.settings:Settings", INIT_OPTIONS, usual=INIT_DEFAULTS)
+    app.command("init", cls=command)(begin)
+
+
+def begin(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Option(help="Name of the project.")] = None,
     site: Annotated[
         list[str] | None, typer.Option(help="Address of a site or a feed; may be repeated.")
-    ] = None
+    ] = None,
     language: Annotated[
         str | None, typer.Option(help="Language of the texts: two letters such as ko, or mixed.")
-    ] = None
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(help="How texts are cut into words (default: as the language needs)."),
-    ] = None
-    window: Annotated[
-        str | None, typer.Option(help="Length of a period: hour, day, week or month.")
-    ] = None
-    timezone: Annotated[
-        str | None,
-        typer.Option(
-            help="Time zone in which days and other periods begin (default: Asia/Seoul where texts "
-            "are Korean, else UTC)."
-        ),
-    ] = None
-    home: Annotated[Path | None, typer.Option(help="Folder for all data.")] = None
+    ] = None,
     contact: Annotated[
         str,
         typer.Option(
             help="Mail or page by which sites can reach you; the crawler shows it to them."
         ),
-    ] = ""
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command("init")(grouped(begin))
-
-
-def begin(given: BeginningOptions) -> None:
+    ] = "",
+) -> None:
     """Ask five questions and write sources.toml and yeoron.toml in this folder.
 
     Each answer is checked at once: a site must answer, robots.txt must allow it, and a feed, a
@@ -75,30 +68,33 @@ def begin(given: BeginningOptions) -> None:
     """
     from embedding.platform import beginning
 
-    folder = Path()
+    folder, given = Path(), given_options(context)
     beginning.check_new(folder)
-    name = _answer("Name of the project", given.name, folder.absolute().name, beginning.check_name)
-    answers = beginning.Beginning(name=name, contact=given.contact)
-    _sites(answers, given.site)
-    language = _answer(
+    name = _answer("Name of the project", name, folder.absolute().name, beginning.check_name)
+    answers = beginning.Beginning(name=name, contact=contact)
+    _sites(answers, site)
+    answers.language = language = _answer(
         "Language of the texts (ko, en, … or mixed)",
-        given.language,
+        language,
         "ko",
         lambda text: beginning.check_language("" if text.strip() == _MIXED else text),
     )
-    answers.language = language
     usual = beginning.LANGUAGE_TOKENIZERS.get(language, "script")
-    answers.tokenizer = beginning.check_tokenizer(given.tokenizer or usual)
+    answers.tokenizer = beginning.checked("text.tokenizer", given.get("tokenizer", usual))
     answers.sources = [
-        one.model_copy(update={"language": language or None}) for one in answers.sources
+        source.model_copy(update={"language": language or None}) for source in answers.sources
     ]
     answers.window = _answer(
-        "Compare by hour, day, week or month", given.window, "day", beginning.check_window
+        "Compare by hour, day, week or month",
+        given.get("window"),
+        "day",
+        lambda text: beginning.checked("server.window", text),
     )
-    answers.timezone = given.timezone or beginning.LANGUAGE_ZONES.get(language, "UTC")
+    usual = beginning.LANGUAGE_ZONES.get(language, "UTC")
+    answers.timezone = beginning.checked("server.timezone", given.get("timezone", usual))
     answers.home = _answer(
         "Folder for the data",
-        None if given.home is None else str(given.home),
+        str(given["home"]) if "home" in given else None,
         "var",
         lambda text: beginning.check_home(Path(text.strip())),
     )
@@ -131,8 +127,8 @@ def _site(url: str, others: list[SourceConfig]) -> SourceConfig:
     from embedding.platform.beginning import find_source
 
     with errors.status(f"Looking at {url} …"):
-        found = find_source(url, settings().crawl, [one.name for one in others])
-    if found.source.url in {one.url for one in others}:
+        found = find_source(url, settings().crawl, [source.name for source in others])
+    if found.source.url in {source.url for source in others}:
         raise ConfigError(f"{url}: {found.source.url} is read already.")
     print_line(f"  {found.what}")
     return found.source

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -160,7 +160,7 @@ SYNC_SETTING = (
 )
 
 
-def sync_settings(given: list[str] | None, policy: str) -> dict[str, str]:
+def sync_settings(given: Sequence[str] | None, policy: str) -> dict[str, str]:
     """NAME=VALUE of --sync-setting; SyncConfig says which names and values there are.
 
     policy  how the policy itself is given

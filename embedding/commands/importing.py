@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from embedding.commands.common import Json, errors, print_json, print_line, settings
-from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -25,36 +23,9 @@ _CORPUS = (".jsonl", ".jsonl.xz", ".txt", ".txt.xz")
 """Ends of names of files that are read as they are."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
-    """How files are read."""
-
-    reader: Annotated[
-        str | None, typer.Option(help="Kind of the files (default: found from each file).")
-    ] = None
-    map: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="FIELD=COLUMN, as in date=작성일. Fields: date, text, title, source, author."
-        ),
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Encoding of text files (default: found).")
-    ] = None
-    timezone: Annotated[
-        str | None,
-        typer.Option(
-            help="Time zone of times that are written without one (default: server.timezone)."
-        ),
-    ] = None
-    date_format: Annotated[
-        str | None, typer.Option(help="How dates are written, as in %d/%m/%Y (default: found).")
-    ] = None
-
-
 def register(app: typer.Typer) -> None:
     """Add this command."""
-    app.command("import")(grouped(import_files))
+    app.command("import")(import_files)
 
 
 def _mapping(given: Sequence[str]) -> dict[str, str]:
@@ -74,13 +45,34 @@ def _mapping(given: Sequence[str]) -> dict[str, str]:
 
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="Files to import.")],
-    how: ImportOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="New file for the corpus.")] = Path(
         "corpus.jsonl"
     ),
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Take the columns that were found, without asking.")
     ] = False,
+    reader: Annotated[
+        str | None, typer.Option(help="Kind of the files (default: found from each file).")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            help="FIELD=COLUMN, as in date=작성일. Fields: date, text, title, source, author.",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of text files (default: found).")
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            help="Time zone of times that are written without one (default: server.timezone)."
+        ),
+    ] = None,
+    date_format: Annotated[
+        str | None, typer.Option(help="How dates are written, as in %d/%m/%Y (default: found).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a dated corpus from CSV, Excel, JSON, Parquet, WARC, mbox, RSS, GDELT and the like.
@@ -94,7 +86,15 @@ def import_files(
     """
     from embedding.importing.importing import plan_import
 
-    request = request_of(files, out, how)
+    request = request_of(
+        files,
+        out,
+        reader=reader,
+        columns=_mapping(columns or ()),
+        encoding=encoding,
+        timezone=timezone,
+        date_format=date_format,
+    )
     plans = plan_import(request)
     _confirm(plans, yes=yes)
     result = import_shown(request, plans)
@@ -104,20 +104,16 @@ def import_files(
         _print(request, result)
 
 
-def request_of(files: list[Path], out: Path, how: ImportOptions) -> ImportRequest:
+def request_of(
+    files: list[Path], out: Path, *, timezone: str | None = None, **how: Any
+) -> ImportRequest:
     """What the options ask for."""
     from embedding.importing.importing import ImportRequest
 
-    return ImportRequest(
-        files=tuple(files),
-        out=out,
-        reader=how.reader,
-        columns=_mapping(how.map or ()),
-        encoding=how.encoding,
-        timezone=how.timezone or settings().server.timezone,
-        date_format=how.date_format,
-        key=settings().crawl.pseudonym_key.get_secret_value().encode(),
-    )
+    chosen = settings()
+    key = chosen.crawl.pseudonym_key.get_secret_value().encode()
+    zone = timezone or chosen.server.timezone
+    return ImportRequest(files=tuple(files), out=out, timezone=zone, key=key, **how)
 
 
 def is_corpus(path: Path) -> bool:
@@ -145,7 +141,7 @@ def imported(path: Path, out: Path) -> Path:
     """A file of another kind as a dated corpus `out`; what was found is said."""
     from embedding.importing.importing import plan_import
 
-    request = request_of([path], out, ImportOptions())
+    request = request_of([path], out)
     plans = plan_import(request)
     show_plans(plans)
     say_left_out(import_shown(request, plans))

@@ -1,6 +1,4 @@
-"""Options that are settings, or stand in groups (a frozen dataclass a group); help that says what
-settings mean and names what registries know, which are loaded when it is asked for.
-"""
+"""Options that are settings (`settings_command`), or the fields of dataclasses (`grouped`)."""
 
 from __future__ import annotations
 
@@ -8,104 +6,188 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from pathlib import Path
+from pkgutil import resolve_name
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import BaseModel
 from typer.core import TyperCommand
 
+from embedding.kernel.config import Config
+
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from embedding.kernel.registry import Registry
 
 
 Command = Callable[..., None]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_GIVEN = "yeoron.given"
+_KINDS = (bool, int, float, Path)
 
 
-@dataclass(frozen=True)
-class SettingOption:
-    """An option that is a setting: its meaning and its default are those of the setting.
-
-    field  section and name of the setting, or name of a field of a training's request; empty: none
-    about  its help where the field does not say it
-    flag   how it is written, where not as it is called
-    least  that a number may be, where no field says it
-    panel  of the help in which it stands; empty: the first
+class SettingsCommand(TyperCommand):
+    """A command with options that are settings. Those are made when they are asked for: no other
+    command has to import what the settings are made of.
     """
 
-    kind: Any
-    field: str = ""
-    about: str = ""
-    flag: str = ""
-    least: int | None = None
-    panel: str = ""
+    model: ClassVar[str]
+    """Where the class of the settings is: `package.module:Class`."""
+    options: ClassVar[Mapping[str, str]]
+    """By name of the option, where the field is: `server.min_count`."""
+    usual: ClassVar[Mapping[str, str]]
+    """Defaults of options for which this command has another than the setting."""
+    first: ClassVar[tuple[str, ...]]
+    """The options that a newcomer needs, in order; the others stand in a panel for experts."""
+
+    _own: list[Any]
+    _all: list[Any] | None = None
 
     @property
-    def parameter(self) -> Any:
-        """As typer reads it; `{field}` in its help stands for what the field means."""
-        flags = [self.flag] if self.flag else []
-        about = self.about or f"{{{self.field}}}"
-        kind = self.kind if self.kind is bool else self.kind | None
-        return Annotated[
-            kind,
-            typer.Option(*flags, help=about, min=self.least, rich_help_panel=self.panel or None),
-        ]
+    def params(self) -> list[Any]:
+        """Arguments and options of the command's function, and those that are settings."""
+        if self._all is None:
+            order = [*self.first, *(each.name for each in self._own), *self.options]
+            made = _made(type(self))
+            self._all = sorted([*self._own, *made], key=lambda each: order.index(each.name))
+        return self._all
+
+    @params.setter
+    def params(self, own: list[Any]) -> None:
+        self._own = own
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """As every command, with names in place of `{policies}`, `{models}` …."""
+        names = known_names()
+        for param in self.params:
+            if text := getattr(param, "help", None):
+                param.help = named(text, names)
+        super().format_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the function; what the command line says of settings is in `given_settings`."""
+        named = {name: ctx.params.pop(name) for name in self.options}
+        ctx.meta[_GIVEN] = {
+            name: value
+            for name, value in named.items()
+            if not (value is None or value is False or value in ((), []))
+        }
+        return super().invoke(ctx)
 
 
-def by_section(
-    given: Mapping[str, Any], options: Mapping[str, SettingOption]
-) -> dict[str, dict[str, Any]]:
+def settings_command(
+    model: str,
+    options: Mapping[str, str],
+    *,
+    usual: Mapping[str, str] | None = None,
+    first: tuple[str, ...] = (),
+) -> type[SettingsCommand]:
+    """The class of a command with these options; see SettingsCommand."""
+    about = {"model": model, "options": options, "usual": usual or {}, "first": first}
+    return type("SettingsCommand", (SettingsCommand,), about)
+
+
+def given_options(context: typer.Context) -> dict[str, Any]:
+    """What the command line says of the options that are settings, by name of the option."""
+    return dict(context.meta[_GIVEN])
+
+
+def _made(kind: type[SettingsCommand]) -> list[Any]:
+    """The options as typer makes them of a function's parameters."""
+    model = resolve_name(kind.model)
+
+    def option(name: str, path: str) -> inspect.Parameter:
+        field, meaning = field_at(model, path)
+        default = kind.usual.get(name) or default_of(field)
+        about = f"{meaning} Default: {default}." if default else meaning
+        panel = "For experts" if kind.first and name not in kind.first else None
+        flag = f"--{name.rstrip('_').replace('_', '-')}"  # `from_` is --from
+        made = typer.Option(flag, help=about, rich_help_panel=panel)
+        value = _kind(field.annotation)
+        if value is bool:
+            return _option(name, Annotated[bool, made], default=False)
+        return _option(name, Annotated[value | None, made], default=None)
+
+    def command(**_: Any) -> None: ...
+
+    made = [option(name, path) for name, path in kind.options.items()]
+    command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in made}
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    return list(typer.main.get_command(app).params)
+
+
+def _kind(annotation: Any) -> Any:
+    """What typer reads for a field: the settings themselves check the value."""
+    if get_origin(annotation) is tuple:
+        return list[str]
+    inner = [each for each in get_args(annotation) if each is not NoneType]
+    kinds: list[Any] = [each for each in (annotation, *inner) if each in _KINDS]
+    return kinds[0] if kinds else str
+
+
+def field_at(model: type[BaseModel], path: str) -> tuple[FieldInfo, str]:
+    """The field `section.name` of a model, and what it means."""
+    section, _, name = path.partition(".")
+    field = model.model_fields[section]
+    if name:
+        kind: Any = field.annotation
+        return field_at(kind, name)
+    return field, meanings(model).get(section, "")
+
+
+def default_of(field: FieldInfo) -> str:
+    """The default of a field as a help says it; empty for nothing and for what is required."""
+    value = field.default
+    nothing = field.is_required() or value is False or value in (None, "", ())
+    return "" if nothing else str(value)
+
+
+def by_section(given: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """What was given, by section and name of the settings; "" for fields of no section."""
     sections: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
-        section, _, field = options[name].field.rpartition(".")
-        if field:
-            sections.setdefault(section, {})[field] = value
+        section, _, field = options[name].rpartition(".")
+        sections.setdefault(section, {})[field] = value
     return sections
 
 
-def grouped(function: Command, settings: Mapping[str, SettingOption] | None = None) -> Command:
-    """The command that typer reads: each parameter whose type is a dataclass becomes its fields,
-    and the parameter `given` what the command line says of `settings`, by name.
+def grouped(function: Command) -> Command:
+    """The command that typer reads: each parameter whose type is a dataclass becomes its fields.
 
     Fields are annotated as typer's parameters are (`Annotated[int, typer.Option(help=…)]`). Raises
     TypeError where two groups have an option of the same name.
     """
     hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, list[inspect.Parameter]] = {}
+    groups: dict[str, list[str]] = {}
     options: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         own = [parameter.replace(annotation=hints[name], kind=_KEYWORD)]
-        if name == "given" and settings is not None:
-            own = groups[name] = [
-                _option(each, one.parameter, default=False if one.kind is bool else None)
-                for each, one in settings.items()
-            ]
-        elif is_dataclass(hints[name]):
+        if is_dataclass(hints[name]):
             types = get_type_hints(hints[name], include_extras=True)
-            own = groups[name] = [
-                _option(one.name, types[one.name], default=one.default)
-                for one in fields(hints[name])
+            own = [
+                _option(field.name, types[field.name], default=field.default)
+                for field in fields(hints[name])
             ]
+            groups[name] = [option.name for option in own]
         for option in own:
             if option.name in options:
                 raise TypeError(f"{function.__name__}: {option.name} is in two groups of options")
             options[option.name] = option
 
     def command(**values: Any) -> None:
-        for name, group in groups.items():
-            own = {option.name: values.pop(option.name) for option in group}
-            if is_dataclass(hints[name]):
-                values[name] = hints[name](**own)
-            else:
-                named = own.items()
-                values[name] = {k: v for k, v in named if not (v is None or v is False or v == [])}
+        for name, names in groups.items():
+            values[name] = hints[name](**{option: values.pop(option) for option in names})
         function(**values)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__annotations__ = {name: one.annotation for name, one in options.items()}
+    command.__annotations__ = {name: option.annotation for name, option in options.items()}
     command.__signature__ = inspect.Signature([*options.values()])  # type: ignore[attr-defined]
     return command
 
@@ -141,7 +223,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
     """
     meanings_of = {}
     for kind in reversed(model.__mro__):
-        if kind.__module__.startswith("embedding."):
+        if issubclass(kind, Config) and kind is not Config:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
             for field, below in pairwise(getattr(body, "body", ())):
                 match field, below:
@@ -153,41 +235,8 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
     return meanings_of
 
 
-def settings_meanings() -> dict[str, str]:
-    """What settings mean, and their defaults, by section and name; what fields of a training's
-    request mean, by name.
-    """
-    from embedding.settings import Settings
-    from embedding.training import TrainRequest
-
-    meanings_of: dict[str, str] = {}
-    models: list[tuple[str, type[BaseModel]]] = [("", Settings), ("", TrainRequest)]
-    for section, model in models:
-        meaning = meanings(model)
-        for name, field in model.model_fields.items():
-            kind = field.annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                models.append((f"{section}{name}.", kind))
-                continue
-            usual = "" if field.default in (None, "") else f" Default: {field.default}."
-            meanings_of[f"{section}{name}"] = meaning.get(name, "") + usual
-    return meanings_of
-
-
 def named(text: str, names: Mapping[str, str]) -> str:
     """A help text with the names in place of `{policies}`, `{models}` …."""
     for name, known in names.items():
         text = text.replace(f"{{{name}}}", known)
     return text
-
-
-class NamingCommand(TyperCommand):
-    """A command in whose options' help `{policies}`, `{models}` … stand for the names."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """As every command, with the names put in."""
-        names = known_names() | settings_meanings()
-        for param in self.params:
-            if text := getattr(param, "help", None):
-                param.help = named(text, names)  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -17,7 +17,7 @@ from embedding.commands.common import (
     settings_of,
     sync_settings,
 )
-from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, grouped
+from embedding.commands.option_groups import by_section, given_options, settings_command
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import address_of, listen_on
@@ -31,59 +31,51 @@ _ACCEPTED = "HOST:PORT, :PORT, PORT or HOST is accepted, an IPv6 address as [ADD
 
 def parse_listen(text: str) -> dict[str, object]:
     """`host` and `port` of HOST:PORT, those that are given; ConfigError for anything else."""
-    host, port = text.strip(), ""
-    if host.startswith("["):
-        host, closed, rest = host[1:].partition("]")
-        if not closed or (rest and not rest.startswith(":")):
-            raise ConfigError(f"--listen {text}: {_ACCEPTED}.")
-        port = rest[1:]
-    elif host.count(":") == 1:
-        host, _, port = host.partition(":")
-    elif host.isdigit():
-        host, port = "", host
-    elif ":" in host:
-        raise ConfigError(f"--listen {text}: {_ACCEPTED}.")
-    if port and not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise ConfigError(f"--listen {text}: port {port}: 0 to 65535 are accepted.")
-    if not (host or port):
-        raise ConfigError(f"--listen {text!r}: {_ACCEPTED}.")
-    found: dict[str, object] = {"host": host, "port": int(port) if port else None}
-    return {name: value for name, value in found.items() if value not in ("", None)}
+    given = text.strip()
+    behind = given.rpartition("]")[2] if "]" in given else ""
+    try:
+        parts = urlsplit(f"//:{given}" if given.isdigit() else f"//{given}")
+        address = {"host": parts.hostname, "port": parts.port}
+    except ValueError:
+        address = {}
+    named: dict[str, object] = {name: value for name, value in address.items() if value is not None}
+    if not named or (behind and not behind.startswith(":")):
+        raise ConfigError(f"--listen {text!r}: {_ACCEPTED}; ports are 0 to 65535.")
+    return named
 
 
-_FOLLOW = "Follow this server (grpc://HOST:PORT) and keep a replica of its rows."
 SERVER_OPTIONS = {
-    "device": SettingOption(str, "server.device"),
-    "shards": SettingOption(int, "server.shards"),
-    "split": SettingOption(str, "server.split"),
-    "leader": SettingOption(str, "server.group.leader", _FOLLOW),
-    "group": SettingOption(str, "server.group.name", "Name of this group; only with --leader."),
-    "exchange_every": SettingOption(float, "server.group.every_s"),
-    "listen": SettingOption(str, about="HOST:PORT; beyond loopback a token and TLS are needed."),
-    "token_file": SettingOption(Path, "server.token_file"),
-    "tls_cert": SettingOption(Path, "server.tls_cert"),
-    "tls_key": SettingOption(Path, "server.tls_key"),
-    "tls_client_ca": SettingOption(Path, "server.tls_client_ca"),
-    "http_port": SettingOption(int, "server.http_port"),
-    "policy": SettingOption(str, "sync.policy", "One of {policies}."),
-    "sync_setting": SettingOption(list[str], about=SYNC_SETTING),
+    "device": "server.device",
+    "shards": "server.shards",
+    "split": "server.split",
+    "leader": "server.group.leader",
+    "group": "server.group.name",
+    "exchange_every": "server.group.every_s",
+    "token_file": "server.token_file",
+    "tls_cert": "server.tls_cert",
+    "tls_key": "server.tls_key",
+    "tls_client_ca": "server.tls_client_ca",
+    "http_port": "server.http_port",
+    "policy": "sync.policy",
 }
-PAGE_OPTIONS = {
-    "host": SettingOption(str, "web.host"),
-    "port": SettingOption(int, "web.port"),
-    "tls_cert": SettingOption(Path, "web.tls_cert"),
-    "tls_key": SettingOption(Path, "web.tls_key"),
-}
+PAGE_OPTIONS = {name: f"web.{name}" for name in ("host", "port", "tls_cert", "tls_key")}
+_SETTINGS = "embedding.settings:Settings"
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(cls=NamingCommand)(grouped(serve, SERVER_OPTIONS))
+    app.command(cls=settings_command(_SETTINGS, SERVER_OPTIONS))(serve)
     app.command()(node)
-    app.command(cls=NamingCommand)(grouped(web, PAGE_OPTIONS))
+    app.command(cls=settings_command(_SETTINGS, PAGE_OPTIONS))(web)
 
 
-def serve(given: dict[str, Any]) -> None:
+def serve(
+    context: typer.Context,
+    listen: Annotated[
+        str | None, typer.Option(help="HOST:PORT; beyond loopback a token and TLS are needed.")
+    ] = None,
+    sync_setting: Annotated[list[str] | None, typer.Option(help=SYNC_SETTING)] = None,
+) -> None:
     """Run the parameter server until SIGTERM. It writes a checkpoint before it ends.
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
@@ -98,11 +90,11 @@ def serve(given: dict[str, Any]) -> None:
     log_to_stderr("server", chosen=settings())
     keep_private()
     chosen = settings()
-    more, own = by_section(given, SERVER_OPTIONS), chosen.server.model_dump()
+    more, own = by_section(given_options(context), SERVER_OPTIONS), chosen.server.model_dump()
     group = {**own["group"], **more.get("server.group", {})}
-    address = parse_listen(given["listen"]) if "listen" in given else {}
+    address = {} if listen is None else parse_listen(listen)
     server = {**own, **more.get("server", {}), **address, "group": group}
-    rules = sync_settings(given.get("sync_setting"), "--policy") | more.get("sync", {})
+    rules = sync_settings(sync_setting, "--policy") | more.get("sync", {})
     run(
         chosen,
         validate(ServerConfig, server, "yeoron serve"),
@@ -151,7 +143,7 @@ def node(
     run_node(specs[name], stop.is_set)
 
 
-def web(given: dict[str, Any]) -> None:
+def web(context: typer.Context) -> None:
     """Serve the trends page without Airflow. It prints the address, and a token to log in with.
 
     Examples: `yeoron web --port 8090` ·
@@ -166,7 +158,7 @@ def web(given: dict[str, Any]) -> None:
     from embedding.web.login import ensure_token
 
     keep_private()
-    chosen, more = settings_of(), by_section(given, PAGE_OPTIONS)
+    chosen, more = settings_of(), by_section(given_options(context), PAGE_OPTIONS)
     page = validate(WebConfig, {**dict(chosen.page), **more.get("web", {})}, "yeoron web")
     if page.tls_cert is not None and page.tls_key is not None:
         for note in read_pair(page.tls_cert, page.tls_key, page.host)[1]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-import re
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
-from rich.text import Text
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from embedding.commands.common import (
     SYNC_SETTING,
@@ -27,7 +29,7 @@ from embedding.commands.common import (
     sync_settings,
 )
 from embedding.commands.importing import as_corpus
-from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, grouped
+from embedding.commands.option_groups import by_section, given_options, settings_command
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.text.tokenizers import as_written
@@ -37,174 +39,116 @@ if TYPE_CHECKING:
 
 
 _UNITS = ("hour", "day", "week", "month")
-NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
-
-
-_SCHEDULE = (
-    "How the learning rate moves: linear falls to the end; constant; window falls in each window "
-    "from 1.5 to 0.5 times the rate (default with --dated)."
-)
-_BLOCK = (
-    "Tokens that a node learns between two pulls. With fewer it sees sooner what others learnt, "
-    "and sends more bytes (default: 25,000; with n > 2 nodes 50,000 / n)."
-)
-_SYNC = (
-    "When nodes see what others learnt: {policies}. sandblaster: rounds of L-BFGS on what was "
-    "read; hogwild: the nodes share the tables in memory (default: ssp)."
-)
-_CACHE = (
-    "Megabytes of rows that each node keeps; only rows that others changed are sent again. "
-    "0: none; with --pulls changes 256."
-)
-_DEVICE = (
-    "Where the tables live: cpu, cuda or auto. With cuda and --sync hogwild nodes train there "
-    "(default: cpu)."
-)
+TRAIN_OPTIONS = {
+    "out": "out",
+    "tokenizer": "text.tokenizer",
+    "nodes": "nodes",
+    "state_dir": "state_dir",
+    "checkpoint_every": "server.checkpoint_every_s",
+    "model": "model.model",
+    "dim": "model.dim",
+    "context": "model.window",
+    "negative": "model.negative",
+    "sample": "model.sample",
+    "learning_rate": "model.learning_rate",
+    "schedule": "model.schedule",
+    "seed": "model.seed",
+    "vocabulary": "vocabulary",
+    "min_count": "server.min_count",
+    "max_words": "server.max_words",
+    "epochs": "epochs",
+    "tokens": "tokens",
+    "sources": "sources",
+    "unit_lines": "unit_lines",
+    "rehearsal_passes": "node.rehearsal_passes",
+    "block_tokens": "node.block_tokens",
+    "shards": "server.shards",
+    "split": "server.split",
+    "device": "server.device",
+    "sync": "sync.policy",
+    "topology": "topology.kind",
+    "aggregators": "topology.aggregators",
+    "server_groups": "topology.server_groups",
+    "exchange_every": "topology.exchange_every_s",
+    "pulls": "exchange.pulls",
+    "compression": "exchange.compression",
+    "threshold": "exchange.threshold",
+    "relative_threshold": "exchange.relative_threshold",
+    "top_share": "exchange.top_share",
+}
+"""The options that are settings, or fields of a training's request."""
+TRAIN_DEFAULTS = {
+    "tokenizer": "whitespace",
+    "schedule": "linear, and window with --dated",
+    "block_tokens": "25,000, and 50,000 / n with n > 2 nodes",
+    "device": "cpu",
+}
+"""Their defaults where a training has others than the stream."""
 FIRST_OPTIONS = ("out", "dated", "window", "tokenizer", "nodes", "state_dir")
 """The options that a first training needs, in the order in which its help shows them."""
-_ALL = {
-    "out": SettingOption(Path, "out"),
-    "state_dir": SettingOption(Path, "state_dir"),
-    "checkpoint_every": SettingOption(float, "server.checkpoint_every_s"),
-    "model": SettingOption(
-        str, "model.model", "One of {models}; sppmi counts instead of training (default: sgns)."
-    ),
-    "dim": SettingOption(int, "model.dim"),
-    "context": SettingOption(str, "model.window"),
-    "negative": SettingOption(int, "model.negative"),
-    "sample": SettingOption(float, "model.sample"),
-    "learning_rate": SettingOption(float, "model.learning_rate"),
-    "schedule": SettingOption(str, "model.schedule", _SCHEDULE),
-    "seed": SettingOption(int, "model.seed"),
-    "tokenizer": SettingOption(str, "text.tokenizer", "One of {tokenizers} (default: whitespace)."),
-    "vocabulary": SettingOption(str, "vocabulary"),
-    "min_count": SettingOption(int, "server.min_count"),
-    "max_words": SettingOption(int, "server.max_words"),
-    "epochs": SettingOption(int, "epochs"),
-    "tokens": SettingOption(int, "tokens"),
-    "dated": SettingOption(
-        bool,
-        about="Learn a dated corpus in order of time, in one pass, and take a snapshot of each "
-        "window.",
-        flag="--dated",
-    ),
-    "window": SettingOption(
-        list[str], about="With --dated: length of a window: hour, day, week or month."
-    ),
-    "sources": SettingOption(int, "sources"),
-    "unit_lines": SettingOption(int, "unit_lines"),
-    "rehearsal_passes": SettingOption(float, "node.rehearsal_passes"),
-    "nodes": SettingOption(int, "nodes"),
-    "block_tokens": SettingOption(int, "node.block_tokens", _BLOCK),
-    "shards": SettingOption(int, "server.shards"),
-    "split": SettingOption(str, "server.split"),
-    "device": SettingOption(str, "server.device", _DEVICE),
-    "sync": SettingOption(str, "sync.policy", _SYNC),
-    "sync_setting": SettingOption(list[str], about=SYNC_SETTING),
-    "topology": SettingOption(str, "topology.kind"),
-    "aggregators": SettingOption(int, "topology.aggregators"),
-    "server_groups": SettingOption(int, "topology.server_groups"),
-    "exchange_every": SettingOption(float, "topology.exchange_every_s"),
-    "pulls": SettingOption(str, "exchange.pulls"),
-    "compression": SettingOption(str, "exchange.compression"),
-    "threshold": SettingOption(float, "exchange.threshold"),
-    "relative_threshold": SettingOption(float, "exchange.relative_threshold"),
-    "top_share": SettingOption(float, "exchange.top_share"),
-    "cache_mb": SettingOption(int, about=_CACHE, least=0),
-}
-OPTIONS = {name: _ALL[name] for name in FIRST_OPTIONS} | {
-    name: replace(one, panel="For experts")
-    for name, one in _ALL.items()
-    if name not in FIRST_OPTIONS
-}
+EXPERTS = "For experts"
 
 
 def request_of(
     corpus: Path,
     given: Mapping[str, Any],
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    dated: str | None = None,
+    sync_setting: Sequence[str] | None = None,
+    cache_mb: int | None = None,
 ) -> TrainRequest:
     """What the options ask for, checked.
 
     given     the options that the command line names: they win over settings
-    settings  by section what file and environment say and a training takes
+    settings  by section what file and environment say and a training uses
     """
-    from embedding.training import TrainRequest
+    from embedding.training.request import FRESH_NOISE, TrainRequest
 
-    values: dict[str, Any] = {"corpus": corpus, "dated": _unit(given)}
-    sections: dict[str, dict[str, Any]] = {name: {} for name in ("model", "text", "exchange")}
-    sections |= {name: dict(section) for name, section in (settings or {}).items()}
-    if not NUMBER.fullmatch(given.get("context", "0")):
-        raise ConfigError(f"--context {given['context'][:40]}: a number of words is accepted.")
-    for section, fields in by_section(given, OPTIONS).items():
-        (sections.setdefault(section, {}) if section else values).update(fields)
-    dated = values["dated"] is not None
-    split = sections.get("server", {}).get("split", "rows")
-    sections["model"] = _model(sections["model"], dated, split)
-    sections["text"] = _text(sections["text"], dated)
-    sync = sync_settings(given.get("sync_setting"), "--sync")
-    sections["sync"] = sections.get("sync", {}) | sync
-    _keep_rows(sections["exchange"], given.get("cache_mb"))
+    own = by_section(given, TRAIN_OPTIONS)
+    sections = {
+        name: {**(settings or {}).get(name, {}), **own.pop(name, {})}
+        for name in {*(settings or {}), *own, "model", "text", "exchange", "sync"} - {""}
+    }
+    fresh = dated is not None and sections.get("server", {}).get("split", "rows") == "rows"
+    schedule = "linear" if dated is None else "window"
+    sections["model"] = {
+        **(FRESH_NOISE if fresh else {}),
+        "schedule": schedule,
+        **sections["model"],
+    }
+    tokenizer = sections["text"].get("tokenizer", "whitespace")
+    sections["text"] = {
+        "tokenizer": tokenizer,
+        "mask": not as_written(tokenizer),
+        **({"new_words": 0, "phrases": 0, "boilerplate": 0.0} if dated is None else {}),
+        **sections["text"],
+    }
+    sections["sync"] |= sync_settings(sync_setting, "--sync")
+    exchange = sections["exchange"]
+    usual_mb = CHANGED_MB if exchange.get("pulls") == "changes" else 0
+    if cache_mb is not None:
+        exchange["cache_bytes"] = (cache_mb or usual_mb) * 2**20
+    elif usual_mb:
+        exchange.setdefault("cache_bytes", usual_mb * 2**20)
+    values = {**own.get("", {}), "corpus": corpus, "dated": dated}
     return validate(TrainRequest, values | sections, "train")
 
 
-def _model(settings: Mapping[str, Any], dated: bool, split: str) -> dict[str, Any]:
-    from embedding.training.request import FRESH_NOISE
-
-    noise = FRESH_NOISE if dated and split == "rows" else {}
-    return {**noise, "schedule": "window" if dated else "linear", **settings}
-
-
-def _text(settings: Mapping[str, Any], dated: bool) -> dict[str, Any]:
-    tokenizer = settings.get("tokenizer", "whitespace")
-    return {
-        "mask": not as_written(tokenizer),
-        **({} if dated else {"new_words": 0, "phrases": 0, "boilerplate": 0.0}),
-        **settings,
-        "tokenizer": tokenizer,
-    }
-
-
-def _keep_rows(exchange: dict[str, Any], cache_mb: int | None) -> None:
-    usual = CHANGED_MB if exchange.get("pulls") == "changes" else 0
-    if cache_mb is not None:
-        exchange["cache_bytes"] = (cache_mb or usual) * 2**20
-    elif usual:
-        exchange.setdefault("cache_bytes", usual * 2**20)
-
-
-def _unit(given: Mapping[str, Any]) -> str | None:
-    units, dated = given.get("window", []), "dated" in given
-    for value in units:
-        if NUMBER.fullmatch(value):
-            raise ConfigError(
-                f"--window {value}: the number of words on each side is called --context now; "
-                f"--window takes {', '.join(_UNITS)}."
-            )
+def unit_of(*, dated: bool, window: Sequence[str]) -> str | None:
+    """The unit in which time is cut; ConfigError for options that do not go together."""
+    units = ", ".join(_UNITS)
+    for value in window:
         if value not in _UNITS:
-            raise ConfigError(f"--window {value[:40]}: {', '.join(_UNITS)} is accepted.")
-    if len(units) > 1:
-        raise ConfigError(f"--window {' --window '.join(units)}: one of them is accepted.")
-    if dated and not units:
-        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(_UNITS)}.")
-    if units and not dated:
-        raise ConfigError(f"--window {units[0]}: time is cut with --dated only.")
-    return units[0] if units else None
-
-
-class _TimeLeft(ProgressColumn):
-    """Time left, from the share done since the first tokens were learnt."""
-
-    def render(self, task: Task) -> Text:
-        if task.total is None or not task.completed or task.fields["began"] is None:
-            return Text("", style="progress.remaining")
-        done = task.completed - task.fields["from_share"]
-        if done <= 0:
-            return Text("", style="progress.remaining")
-        passed = task.get_time() - task.fields["began"]
-        left = timedelta(seconds=int(passed * (task.total - task.completed) / done))
-        return Text(f"{left} left", style="progress.remaining")
+            raise ConfigError(f"--window {value[:40]}: {units} is accepted.")
+    if len(window) > 1:
+        raise ConfigError(f"--window {' --window '.join(window)}: one of them is accepted.")
+    if dated and not window:
+        raise ConfigError(f"--dated: say how time is cut, --window {units}.")
+    if window and not dated:
+        raise ConfigError(f"--window {window[0]}: time is cut with --dated only.")
+    return window[0] if window else None
 
 
 class TrainBar:
@@ -216,12 +160,13 @@ class TrainBar:
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            _TimeLeft(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=errors,
             disable=not errors.is_terminal,
             transient=True,
         )
-        self._task = self.progress.add_task(start, total=None, began=None, from_share=0.0)
+        self._task = self.progress.add_task(start, total=None, left="")
 
     def __enter__(self) -> TrainBar:
         self.progress.start()
@@ -240,17 +185,10 @@ class TrainBar:
         self.progress.update(self._task, description=text)
         if progress.share is None:
             return
-        self.progress.update(self._task, total=1.0, completed=progress.share)
-        task = self.progress.tasks[0]
-        if task.fields["began"] is None:
-            self.progress.update(self._task, began=task.get_time(), from_share=progress.share)
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
-        grouped(train, OPTIONS)
-    )
+        if self.progress.tasks[0].total is None:  # time is counted from the first tokens on
+            done = round(100 * progress.share)
+            self.progress.reset(self._task, total=100, completed=done, left="left")
+        self.progress.update(self._task, completed=100 * progress.share)
 
 
 EXAMPLES = """Examples:
@@ -272,13 +210,37 @@ More of several nodes: docs/concepts/topologies.md
 
 
 def train(
+    context: typer.Context,
     corpus: Annotated[
         Path,
         typer.Argument(
             help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
         ),
     ],
-    given: dict[str, Any],
+    dated: Annotated[
+        bool,
+        typer.Option(
+            "--dated",
+            help="Learn a dated corpus in order of time, in one pass, and take a snapshot of each "
+            "window.",
+        ),
+    ] = False,
+    window: Annotated[
+        list[str] | None,
+        typer.Option(help="With --dated: length of a window: hour, day, week or month."),
+    ] = None,
+    sync_setting: Annotated[
+        list[str] | None, typer.Option(help=SYNC_SETTING, rich_help_panel=EXPERTS)
+    ] = None,
+    cache_mb: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            rich_help_panel=EXPERTS,
+            help="Megabytes of rows that each node keeps; only rows that others changed are sent "
+            "again. 0: none; with --pulls changes 256.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train on a file, with the same nodes and server as the stream of the platform.
@@ -287,23 +249,41 @@ def train(
     """
     from embedding.models.traits import COUNT_MODELS
 
+    given = given_options(context)
     if given.get("model") not in COUNT_MODELS:
         # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
         # busy by waiting for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from embedding.settings import given_settings
-    from embedding.training.settings import taken
+    from embedding.training.request import used_settings
 
-    request = request_of(corpus, given, taken(given_settings()))
+    settings, passed_over = used_settings(given_settings().values)
+    if passed_over:
+        sentence = f"yeoron: a training of a file does not use {', '.join(passed_over)}."
+        print_line(sentence, "dim", to=errors)
+    request = request_of(
+        corpus,
+        given,
+        settings,
+        dated=unit_of(dated=dated, window=window or ()),
+        sync_setting=sync_setting,
+        cache_mb=cache_mb,
+    )
     with as_corpus(request) as readable:
         result = _train(readable)
     if result.unreadable is not None:
-        why = f"{corpus}: {result.unreadable}"
-        print_line(why, to=errors)
+        print_line(f"{corpus}: {result.unreadable}", to=errors)
     if as_json:
         print_json(result.to_dict())
     else:
         _print(result, kept=request.out is not None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    request = "embedding.training.request:TrainRequest"
+    command = settings_command(request, TRAIN_OPTIONS, usual=TRAIN_DEFAULTS, first=FIRST_OPTIONS)
+    app.command(cls=command, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(train)
 
 
 def _train(request: TrainRequest) -> TrainResult:

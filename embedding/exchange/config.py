@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from embedding.exchange.compression.traits import COMPRESSIONS
-from embedding.kernel.config import Config
+from embedding.kernel.config import Config, extended
 from embedding.models.config import ModelConfig
 
 
@@ -26,10 +26,11 @@ _Compression = Annotated[str, AfterValidator(COMPRESSIONS.check)]
 """Name of a registered way of writing deltas."""
 
 
+@extended("exchange")
 class ExchangeConfig(Config):
     """Client side of the exchange between a node and the parameter server."""
 
-    INTERNAL: ClassVar = frozenset(("max_backoff_s", "directions", "max_message_bytes"))
+    INTERNAL: ClassVar = frozenset(("max_backoff_s", "max_message_bytes"))
 
     location: Location | None = None
     """Where nodes reach the server: grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS. None takes
@@ -64,21 +65,6 @@ class ExchangeConfig(Config):
     Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
     Aji 2017), or a way that another package adds (docs/extending.md). What the last three leave out
     is fed back into later pushes (docs/concepts/wire.md)."""
-
-    threshold: float = Field(default=0.005, gt=0, le=1e6)
-    """threshold and pulled changes: the least step; entries that moved less are kept back until
-    they have."""
-
-    relative_threshold: float = Field(default=1.0, ge=0, le=100)
-    """threshold and pulled changes: the step of a row as a multiple of the root mean square of what
-    there is to send of it; 0 takes `threshold` for every row (Strom 2015)."""
-
-    directions: int = Field(default=16, ge=0, le=1024)
-    """threshold and pulled changes: the most principal directions of a message's rows that are sent
-    along, so that most of what there is to send lies in a few entries; 0: entries as they are."""
-
-    top_share: float = Field(default=0.05, gt=0, le=1)
-    """topk: the share of a block's entries that is sent."""
 
     cache_bytes: int = Field(default=0, ge=0)
     """Memory of a node for rows that it keeps from one pull to the next, so that only those that

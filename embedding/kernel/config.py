@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -26,6 +27,7 @@ from pydantic import (
 )
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.registry import installed, whose
 from embedding.kernel.zones import known_zone
 
 WITH_SECRETS = {"secrets": "with"}
@@ -39,6 +41,9 @@ def _only_with(value: SecretStr, info: SerializationInfo) -> SecretStr | str:
 Secret = Annotated[SecretStr, PlainSerializer(_only_with)]
 """A setting that is shown as asterisks, but for a dump with the context `WITH_SECRETS`."""
 
+
+C = TypeVar("C", bound=BaseModel)
+S = TypeVar("S", bound="Config")
 
 ZoneName = Annotated[str, AfterValidator(known_zone)]
 """An IANA time zone that this machine knows."""
@@ -58,6 +63,12 @@ class Config(BaseModel):
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
     """Settings of the version before that are gone → what to write now. They are refused so."""
+
+    ADDED: ClassVar[tuple[type[Config], ...] | None] = None
+    """Classes of settings that other packages add (`extended`); None: none can."""
+
+    ONLY: ClassVar[tuple[str, ...]] = ()
+    """Of settings that are added to `sync`: the policies that read them."""
 
     INTERNAL: ClassVar[frozenset[str]] = frozenset()
     """Fields that programs set and people do not: no file and no variable may name them."""
@@ -84,22 +95,48 @@ class Config(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def without_removed(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that the version before stored, without those that are gone since."""
-    removed = {*model.REMOVED, *model.constants()} if issubclass(model, Config) else set()
-    left: dict[str, Any] = {}
-    for name, value in data.items():
-        if name in removed:
-            continue
-        field = model.model_fields.get(name)
-        section = field.annotation if field is not None else None
-        if isinstance(value, Mapping) and isinstance(section, type):
-            value = without_removed(section, value) if issubclass(section, BaseModel) else value
-        left[name] = value
-    return left
+def extended(section: str) -> Callable[[type[C]], type[C]]:
+    """Decorator of a section to which other packages add settings that tune what they bring.
+
+    Entry points of the group `yeoron.settings` name a module with `ADDED`: section → classes of
+    `Config`, from which the section inherits as well. Whoever added one reads it by `part_of`.
+    """
+
+    def extend(core: type[C]) -> type[C]:
+        added = _added().get(section, ())
+        kinds: tuple[type[Any], ...] = (*reversed(added), core)
+        removed = {name: now for kind in kinds for name, now in kind.REMOVED.items()}
+        internal = frozenset(name for kind in kinds for name in kind.INTERNAL)
+        about = {"__module__": core.__module__, "__doc__": core.__doc__, "ADDED": added}
+        return type(core.__name__, kinds, {**about, "REMOVED": removed, "INTERNAL": internal})
+
+    return extend
 
 
-C = TypeVar("C", bound=BaseModel)
+@cache
+def _added() -> dict[str, tuple[type[Config], ...]]:
+    """Classes of settings that other packages add, by section; ConfigError for a broken package."""
+    classes: dict[str, tuple[type[Config], ...]] = {}
+    for entry in installed().select(group="yeoron.settings"):
+        try:
+            named = entry.load().ADDED
+        except Exception as error:
+            raise ConfigError(
+                f"settings of {whose(entry)} cannot be loaded ({type(error).__name__}: {error}); "
+                "repair or uninstall that package."
+            ) from error
+        for section, kinds in named.items():
+            classes[section] = (*classes.get(section, ()), *kinds)
+    return classes
+
+
+def part_of(section: Config, kind: type[S]) -> S:
+    """A section as the class of settings that a package added to it."""
+    if not isinstance(section, kind):
+        raise ConfigError(
+            f"{kind.__name__} is not added to {type(section).__name__}; see `extended`."
+        )
+    return section
 
 
 def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
@@ -111,9 +148,11 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     field = ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
-        known = getattr(_kind_at(model, first["loc"][:-1]), "model_fields", {})
-        close = get_close_matches(str(first["loc"][-1]), known, n=1)
+        section = _kind_at(model, first["loc"][:-1])
+        close = get_close_matches(str(first["loc"][-1]), getattr(section, "model_fields", {}), n=1)
         do = f"did you mean {close[0]!r}?" if close else "take it out."
+        if getattr(section, "ADDED", None) == ():
+            do += ' Settings of the laboratory come with it: pip install "yeoron[all]".'
         return f"{where}: unknown setting {field!r}{more}; {do}"
     sentence = _range(first["type"], model, first["loc"]) or first["msg"].removeprefix(
         "Value error, "

@@ -18,9 +18,9 @@ from embedding.discovery.searching import Discoverer
 from embedding.kernel.config import toml_of, validate
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, FetchError
-from embedding.kernel.records import WindowUnit
+from embedding.settings import FIRST_SETTINGS, Settings
 from embedding.sources.config import SourceConfig, load_sources, source_table
-from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
+from embedding.text.tokenizers import AUTO_TOKENIZER
 
 SOURCES_FILE, SETTINGS_FILE = "sources.toml", "yeoron.toml"
 LANGUAGE_TOKENIZERS = {"ko": AUTO_TOKENIZER, "": AUTO_TOKENIZER}
@@ -88,20 +88,11 @@ def check_language(code: str) -> str:
     return code.strip()
 
 
-def check_tokenizer(name: str) -> str:
-    """A tokenizer that there is."""
-    return _one_of("tokenizer", name, (AUTO_TOKENIZER, *TOKENIZERS))
-
-
-def check_window(name: str) -> str:
-    """A unit in which time is cut."""
-    return _one_of("window", name, [unit.value for unit in WindowUnit])
-
-
-def _one_of(what: str, name: str, accepted: Sequence[str]) -> str:
-    if name not in accepted:
-        raise ConfigError(f"{what} {name[:40]!r}: one of {', '.join(accepted)} is accepted.")
-    return name
+def checked(path: str, value: str) -> str:
+    """A value of the setting `section.name`; ConfigError where it is none."""
+    section, name = path.split(".")
+    kind: Any = Settings.model_fields[section].annotation
+    return str(getattr(validate(kind, {name: value.strip()}, "init"), name))
 
 
 def check_home(home: Path) -> Path:
@@ -178,8 +169,6 @@ _OTHERS = "# Others that many set, with their defaults; docs/reference/settings.
 
 def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
     """Write both files, the settings last; raises ConfigError where one is there or is wrong."""
-    from embedding.settings import FIRST_SETTINGS, Settings
-
     check_new(folder)
     settings, sources = folder / SETTINGS_FILE, folder / SOURCES_FILE
     sections: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from embedding.exchange.config import Location
-from embedding.kernel.config import Config, ZoneName
+from embedding.kernel.config import Config, ZoneName, extended
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
 from embedding.kernel.records import Calendar, WindowUnit
@@ -55,29 +55,20 @@ class GroupConfig(Config):
         return self
 
 
+@extended("sync")
 class SyncConfig(Config):
     """How far nodes may run ahead of each other."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "auto_margin": "leave it out: the way back begins a quarter below a threshold",
-        "lbfgs_history": "leave it out: 10 pairs of step and change of gradient are kept",
-    }
-
     policy: str = "ssp"
-    """Name of a consistency policy: bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or
-    hogwild
-    (`embedding.server.policies.POLICIES`; docs/concepts/synchronisation.md)."""
+    """When nodes see what others learnt: {policies}, or a policy that another package adds
+    (docs/concepts/synchronisation.md)."""
 
     staleness: int = Field(default=4, ge=0)
     """ssp: how many clocks the fastest node may be ahead of the slowest."""
 
     combine: Literal["sum", "mean"] = "sum"
-    """bsp, backup, averaging: whether the deltas of one clock are added up (each node pushes the
-    share that ADR 6 gives it) or averaged."""
-
-    backups: int = Field(default=1, ge=0)
-    """backup: how many nodes may be late. What they push of a clock that the others have closed is
-    dropped and counted (Chen 2016)."""
+    """Where nodes wait for each clock: whether its deltas are added up (each node pushes the share
+    that ADR 6 gives it) or averaged."""
 
     n_push: int = Field(default=1, ge=1, le=1024)
     """asp: a node pushes every n_push blocks (Dean 2012)."""
@@ -85,41 +76,11 @@ class SyncConfig(Config):
     n_fetch: int = Field(default=1, ge=1, le=1024)
     """asp: a node pulls every n_fetch blocks (Dean 2012)."""
 
-    tau: int = Field(default=2, ge=1, le=1024)
-    """easgd, averaging: blocks that a node trains on copies of its own before it exchanges."""
-
-    lbfgs_every: int = Field(default=4, ge=1, le=1_000_000)
-    """sandblaster: blocks of a node between two rounds of L-BFGS, and before the first."""
-
-    lbfgs_batch_tokens: int = Field(default=50_000, ge=64, le=100_000_000)
-    """sandblaster: tokens that each node draws from what it remembers for a round."""
-
-    lbfgs_iterations: int = Field(default=10, ge=1, le=10_000)
-    """sandblaster: steps of L-BFGS in a round, at most."""
-
     balance: bool = True
     """Where nodes wait for each other: the block size of each follows its speed."""
 
     liveness_timeout_s: float = Field(default=60.0, gt=0)
     """A node that has been silent for this many seconds counts as gone: nobody waits for it."""
-
-    # Constants: a file that sets one is refused.
-    # easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
-    # difference.
-    elasticity: ClassVar = 0.9
-    # sandblaster: tokens of a portion, which one node computes at a time.
-    lbfgs_portion_tokens: ClassVar = 2_000
-    # sandblaster: nodes that may compute a portion once more at the end of a batch; the first to
-    # answer wins (Dean 2012).
-    lbfgs_copies: ClassVar = 1
-    # sandblaster: how far a round may carry rows: the loss has ‖x - x₀‖²/(2·reach·rate) added, as
-    # if it were one implicit gradient step of so many learning rates; 0 adds nothing.
-    lbfgs_reach: ClassVar = 1.0
-    # auto: coefficient of variation of the sources' token rates above which bsp gives way to ssp.
-    auto_alike: ClassVar = 0.25
-    # auto: coefficient of variation above which ssp gives way to asp; at least auto_alike.
-    auto_apart: ClassVar = 0.4
-    auto_stay_s: ClassVar = 10.0  # auto: seconds that a policy rules at least.
 
 
 class ServerConfig(Config):
@@ -137,12 +98,10 @@ class ServerConfig(Config):
         )
     )
 
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "mirror_bytes": "leave it out: the memory for rows of one node is 256 MiB",
-        "max_waiting_words": "leave it out: the users of 500,000 words are remembered",
-        "pair_sample": "leave it out: 5,000 scored pairs are kept",
-        "allowed_lateness_s": "leave it out: a window closes with the watermark",
-    }
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("mirror_bytes", "max_waiting_words", "pair_sample", "allowed_lateness_s"),
+        "leave it out: it has one value",
+    )
 
     host: str = "127.0.0.1"
     """Address to listen on; other than loopback only with token_file, tls_cert and tls_key."""
@@ -171,7 +130,8 @@ class ServerConfig(Config):
     """PEM certificate of the authority whose certificates clients must show; None asks for none."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the tables live; auto takes a GPU when there is one."""
+    """Where the tables live; auto takes a GPU when there is one. With cuda and the policy hogwild
+    nodes train there."""
 
     threads: int = Field(default=1, ge=1)
     """Threads that a product of matrices may take in a server's own process."""

@@ -30,6 +30,44 @@ MOST_SOURCES = 32
 """Each has a block of its own in every tick that holds it, and sums of its own in a window."""
 
 
+TRAINING_SECTIONS = ("model", "text", "stream", "node", "exchange", "sync", "server")
+"""Sections of the settings that a training uses; the others are about other commands."""
+PASSED_OVER = {
+    "server": frozenset(
+        (
+            # Its server is its own, for as long as it trains.
+            *("host", "port", "http_port", "token_file", "operator_token_file"),
+            *("tls_cert", "tls_key", "tls_client_ca", "tls_ca", "shards_port", "group"),
+            # It reads a file and crawls nothing.
+            *("source_idle_s", "min_authors", "min_sources"),
+            # Options say it (--state-dir, --out, --window), or how a corpus is read.
+            *("state_dir", "snapshots", "window", "cut"),
+        )
+    ),
+    "node": frozenset(("text_processes", "flush_seconds")),
+    "exchange": frozenset(
+        ("location", "token_file", "operator_token_file", "tls_ca", "tls_cert", "tls_key")
+    ),
+}
+"""Settings of those sections that mean nothing to a training."""
+
+
+def used_settings(
+    given: Mapping[str, Mapping[str, Any]],
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """By section what file and environment say and a training uses; what of its sections it does
+    not use (`server.port`).
+    """
+    used: dict[str, dict[str, Any]] = {}
+    passed_over = []
+    for section in TRAINING_SECTIONS:
+        idle = PASSED_OVER.get(section, frozenset())
+        values = given.get(section, {})
+        used[section] = {name: value for name, value in values.items() if name not in idle}
+        passed_over += [f"{section}.{name}" for name in values if name in idle]
+    return used, passed_over
+
+
 WITHOUT_SECTION = {
     "server": ("checkpoint_every_s", "device", "max_words", "min_count", "shards", "split"),
     "node": ("block_tokens", "rehearsal_passes"),

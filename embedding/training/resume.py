@@ -19,25 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedding.kernel.config import without_removed
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.formats import unreadable
-from embedding.training.request import TrainRequest, in_sections
+from embedding.training.request import TrainRequest
 
 _FILE, _ENDED = "training.json", "finished.json"
 _FORMAT = 1
-"""Version of that file; one without it is of before it was kept."""
-_FREE_OF_SERVER = {"checkpoint_every_s", "device"}
+"""Version of that file."""
 _FREE: dict[str, Any] = {
     **dict.fromkeys(("out", "state_dir", "timeout", "corpus"), True),
-    "server": _FREE_OF_SERVER,
+    "server": {"checkpoint_every_s", "device"},
 }
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
-_LATER = {"server.timezone": "UTC", "unit_lines": 1}
-"""Settings that came later, with what a training that does not name them had."""
-_GONE = (("trainer", "numba"),)
-"""Settings that are gone, with the value that is the only one now."""
 
 
 @dataclass
@@ -119,13 +113,9 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         raise ConfigError(
             f"state_dir {folder}: its {_FILE} cannot be read; give a new or empty folder."
         ) from error
-    if why := unreadable(saved.get("format", _FORMAT), (_FORMAT,)):
+    if why := unreadable(saved.get("format"), (_FORMAT,)):
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
-    stored = in_sections(without_removed(TrainRequest, saved["request"]))
-    for name in _FREE_OF_SERVER:
-        stored["server"].pop(name, None)
-    before = {**_LATER, **dict(item for item in _by_name(stored).items() if item not in _GONE)}
-    given = _by_name(marks)
+    before, given = _by_name(saved["request"]), _by_name(marks)
     for name in sorted({*given, *before}):
         was, now = before.get(name), given.get(name)
         if was != now:

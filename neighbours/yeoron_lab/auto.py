@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from embedding.kernel.config import part_of
 from embedding.server.config import SyncConfig
 from embedding.server.policies.base import Asp, Bsp, Policy, Ssp
 from embedding.server.policies.board import ClockTable
 from embedding.server.policies.traits import POLICIES, PolicyTraits
+from yeoron_lab.settings import AutoSettings
 
 _STREAMS = 100
 """Rates that may be looked at for each time that the policy is asked."""
@@ -30,6 +32,7 @@ class Auto(Policy):
 
     def __init__(self, config: SyncConfig) -> None:
         super().__init__(config)
+        self._settings = part_of(config, AutoSettings)
         self._ladder: tuple[Policy, ...] = (Bsp(config), Ssp(config), Asp(config))
         self._level = 0
         self._began: float | None = None
@@ -49,7 +52,7 @@ class Auto(Policy):
         self._asked += 1
         # Asked with every push: thousands of rates change little from one to the next.
         few = self._asked * _STREAMS < len(board.speeds)
-        if few or now - self._began < self.config.auto_stay_s:
+        if few or now - self._began < self._settings.auto_stay_s:
             return None
         self._asked = 0
         variation = board.speeds.variation(board.active())
@@ -68,7 +71,7 @@ class Auto(Policy):
 
     @property
     def _thresholds(self) -> tuple[float, float]:
-        return self.config.auto_alike, self.config.auto_apart
+        return self._settings.auto_alike, self._settings.auto_apart
 
     def _wanted(self, variation: float) -> int:
         level = self._level

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from embedding.kernel.config import part_of
 from embedding.server.policies.base import Bsp
 from embedding.server.policies.board import ClockTable, Drop, Instruction
 from embedding.server.policies.traits import POLICIES, PolicyTraits
+from yeoron_lab.settings import BackupSettings
 
 
 @POLICIES.register(
@@ -27,7 +29,7 @@ class Backup(Bsp):
 
     def counted(self, active: int) -> int:
         """N = active nodes less b, at least 1."""
-        return max(1, active - self.config.backups)
+        return max(1, active - part_of(self.config, BackupSettings).backups)
 
     def closes(self, board: ClockTable) -> int:
         """The clock that N of the active nodes have reached."""

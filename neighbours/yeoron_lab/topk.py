@@ -22,8 +22,10 @@ from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.kernel.config import part_of
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.jit import kernel
+from yeoron_lab.settings import TopShareSettings
 from yeoron_lab.steps.threshold import Threshold
 from yeoron_lab.steps.varints import BEFORE_FIRST, check, get, put
 
@@ -101,7 +103,7 @@ class TopK(Compressor):
 
     @classmethod
     def of(cls, config: ExchangeConfig) -> TopK:
-        return cls(config.top_share)
+        return cls(part_of(config, TopShareSettings).top_share)
 
     @classmethod
     def finest(cls, config: ExchangeConfig) -> Compressor:

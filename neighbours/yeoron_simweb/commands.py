@@ -3,60 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from embedding.commands.common import log_to_stderr, print_json, print_line
-from embedding.commands.option_groups import SettingOption, grouped
+from embedding.commands.option_groups import by_section, given_options, settings_command
 from embedding.kernel.config import validate
-from yeoron_simweb.config import HABITS, SimwebConfig
+from yeoron_simweb.config import SimwebConfig
 
-
-def _setting(kind: Any, name: str, about: str, flag: str = "") -> SettingOption:
-    """An option that is the setting `name` of the simulated web."""
-    usual = SimwebConfig.model_fields[name].default
-    more = "" if usual in (None, False, 0, ()) else f" Default: {usual}."
-    return SettingOption(kind, name, about + more, flag)
-
-
-_OPTIONS = {
-    "corpus": _setting(Path, "corpus", "Dated corpus (file or folder), or `generated`."),
-    "first_day": _setting(str, "first_day", "First day, YYYY-MM-DD.", "--from"),
-    "last_day": _setting(str, "last_day", "Last day, YYYY-MM-DD.", "--to"),
-    "seconds_per_month": _setting(
-        float, "seconds_per_month", "Seconds in which a month is played."
-    ),
-    "speed": _setting(
-        float, "speed", "Seconds of the corpus for each second; in place of --seconds-per-month."
-    ),
-    "max_backlog": _setting(
-        int, "max_backlog", "The clock waits while this many documents are not fetched (0: never)."
-    ),
-    "autostart": _setting(bool, "autostart", "Start the clock at once."),
-    "seed": _setting(int, "seed", "Seed of the generated corpus."),
-    "documents_per_day": _setting(
-        int, "documents_per_day", "Documents of each day of the generated corpus."
-    ),
-    "port": _setting(int, "port", "Port; 0 takes a free one."),
-    "host": _setting(str, "host", "Address to listen on."),
-    "crawl_delay": _setting(float, "crawl_delay", "Crawl-delay in robots.txt, in seconds."),
-    "fault_rate": _setting(float, "fault_rate", "Share of articles whose first request fails."),
-    "habit": _setting(
-        list[str],
-        "habits",
-        f"A habit of real sites; may be repeated: {', '.join(HABITS)}; or all.",
-    ),
+_SAME = (
+    *("corpus", "seconds_per_month", "speed", "max_backlog", "autostart", "seed"),
+    *("documents_per_day", "port", "host", "crawl_delay", "fault_rate"),
+)
+SIMWEB_OPTIONS = {
+    **{name: name for name in _SAME},
+    "from_": "first_day",
+    "to": "last_day",
+    "habit": "habits",
 }
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(grouped(simweb, _OPTIONS))
+    app.command(cls=settings_command("yeoron_simweb.config:SimwebConfig", SIMWEB_OPTIONS))(simweb)
 
 
 def simweb(
-    given: dict[str, Any],
+    context: typer.Context,
     truth: Annotated[
         bool, typer.Option("--truth", help="Print the planted events and end.")
     ] = False,
@@ -80,7 +54,7 @@ def simweb(
     from yeoron_simweb.serve import serve as play
 
     log_to_stderr("simweb")
-    settings = {_OPTIONS[name].field: value for name, value in given.items()}
+    settings = by_section(given_options(context), SIMWEB_OPTIONS).get("", {})
     config = validate(SimwebConfig, settings, "yeoron simweb")
     if truth:
         print_json(planted(config))

@@ -70,7 +70,8 @@ class SimwebConfig(Config):
     fault_rate: float = Field(default=0.0, ge=0, le=1)
     """Share of articles whose first fetch answers 500."""
     habits: tuple[str, ...] = ()
-    """Habits of real sites (see `HABITS`) that the simulated web has; `all` for all of them."""
+    """Habits of real sites that the simulated web has: old-board, false-charset, pictures,
+    empty-page, relative-times, one-canonical, frames, refresh; or all."""
     feed_items: int = Field(default=100, ge=1)
     """Entries in a feed (the newest); at least max_backlog, so that no reader misses one."""
     sitemap_items: int = Field(default=1000, ge=1)

@@ -92,19 +92,20 @@ def workable(
 def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | None) -> TrainRequest:
     """The training that a setting of the grid asks for; ConfigError for what does not fit."""
     from embedding.kernel.config import validate
+    from embedding.server.policies.traits import POLICIES
     from embedding.training import TrainRequest
 
     model = {**settings.model.model_dump(), "model": setting["model"], "dim": setting["dim"]}
-    given = {
+    given: dict[str, Any] = {
         **{key: setting[key] for key in ("nodes", "tokens", "epochs")},
         "corpus": _offered(settings, setting["corpus"]) or generated_corpus(settings),
         "out": store,
         "model": model,
         "sync": {**settings.sync.model_dump(), "policy": setting["policy"]},
+        # What tunes compressions comes with them.
         "exchange": {
+            **settings.exchange.model_dump(include={"threshold", "top_share"}),
             "compression": setting["compression"],
-            "threshold": settings.exchange.threshold,
-            "top_share": settings.exchange.top_share,
         },
         "topology": TWO_GROUPS
         if setting["topology"] == "servers"
@@ -113,9 +114,11 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
         "server": {"device": settings.server.device, "min_count": settings.server.min_count},
     }
     request = validate(TrainRequest, given, "compare_training")
+    if not POLICIES.traits(request.sync.policy).needs_rounds:
+        return request
     # A short training would be over before its first round of L-BFGS.
     blocks = int(setting["tokens"]) // request.nodes // request.node_config.block_tokens
-    every = max(1, min(request.sync.lbfgs_every, blocks // ROUNDS))
+    every = max(1, min(given["sync"]["lbfgs_every"], blocks // ROUNDS))
     return request.model_copy(
         update={"sync": request.sync.model_copy(update={"lbfgs_every": every})}
     )
@@ -138,8 +141,9 @@ class TrainedSetting:
 
 def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -> TrainedSetting:
     """Train one setting to its end; its snapshot goes to the folder `store`.
-    Raises InputError for a corpus
-       that cannot be read, ConfigError for settings that do not go together.
+
+    Raises InputError for a corpus that cannot be read, ConfigError for settings that do not go
+    together.
     """
     from embedding.evaluation.evaluate import evaluate_snapshot
     from embedding.snapshots.store import SnapshotStore

@@ -95,7 +95,7 @@ def test_questions_are_asked_again_until_an_answer_can_be_taken(
         "name 'two words'",
         "ftp://a: an http or https address is accepted",
         "language 'Korean'",
-        "window 'year'",
+        "window: Input should be 'hour', 'day', 'week' or 'month', got 'year'",
     ):
         assert sentence in done.err
     assert load_sources(folder / "sources.toml")[0].language is None
@@ -116,8 +116,11 @@ def test_nobody_is_there_to_answer(
     ("more", "sentence"),
     [
         ({"name": "a b"}, "name 'a b': at most 40 letters"),
-        ({"window": "year"}, "window 'year': one of hour, day, week, month is accepted."),
-        ({"tokenizer": "none"}, "tokenizer 'none': one of auto, kiwi"),
+        (
+            {"window": "year"},
+            "init: window: Input should be 'hour', 'day', 'week' or 'month', got 'year'.",
+        ),
+        ({"tokenizer": "none"}, "tokenizer 'none': one of kiwi"),
         ({"home": "/dev/null/x"}, "/dev/null/x: /dev/null cannot be written"),
         ({"site": "http://{closed}/"}, "cannot be reached"),
     ],

@@ -29,7 +29,6 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("train c.txt --window 5", "--window 5: the number of words on each side is called --cont"),
         ("train c.txt --sync sgd", "'sgd'"),
         ("train c.txt --directions 3", "--directions is no option any more; leave it out: 16"),
         ("--settings gone.toml status", "'mirror_bytes' is no setting any more; leave it out"),

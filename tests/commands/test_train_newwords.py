@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from embedding.commands.training import request_of
+from embedding.kernel.records import WindowUnit
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import train_corpus
 
@@ -26,10 +27,11 @@ def test_a_word_found_in_a_file_is_read_as_one_and_told_with_its_parts(
     ]
     corpus = tmp_path / "c.jsonl"
     corpus.write_text("".join(map("{}\n".format, map(json.dumps, lines))), encoding="utf-8")
-    options = {"tokenizer": "kiwi", "dated": True, "window": ["month"], "dim": 8, "min_count": 1}
+    options = {"tokenizer": "kiwi", "dim": 8, "min_count": 1}
     # Small blocks: words are looked for between two.
     options |= {"block_tokens": 100, "out": tmp_path / "store"}
-    train_corpus(request_of(corpus, options, {"text": {"new_words_every": 100}}))
+    text = {"text": {"new_words_every": 100}}
+    train_corpus(request_of(corpus, options, text, dated=WindowUnit.MONTH))
     store = SnapshotStore(str(tmp_path / "store"))
     first, last = (store.open(ref.id) for ref in store.list())
     assert WORD in last.words

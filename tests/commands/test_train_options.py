@@ -8,16 +8,17 @@ import pytest
 
 from embedding.commands.training import request_of
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import WindowUnit
 from embedding.models.config import LearningRateSchedule, ModelConfig
 
 
-def asked(**options: object) -> ModelConfig:
+def asked(dated: WindowUnit | None = None, **options: object) -> ModelConfig:
     """The model of a request; what is not given is as the command has it."""
-    return request_of(Path("c.jsonl"), options).model
+    return request_of(Path("c.jsonl"), options, dated=dated).model
 
 
 def test_a_dated_training_falls_in_each_window_and_draws_fresh_noise() -> None:
-    model = asked(dated=True, window=["month"])
+    model = asked(dated=WindowUnit.MONTH)
     assert model.schedule is LearningRateSchedule.WINDOW
     assert (model.noise_own, model.move) == (12, 6)
     assert model.noise_share == ModelConfig().noise_share
@@ -25,7 +26,7 @@ def test_a_dated_training_falls_in_each_window_and_draws_fresh_noise() -> None:
 
 @pytest.mark.parametrize("schedule", ["linear", "constant", "window"])
 def test_a_schedule_that_is_given_is_taken(schedule: str) -> None:
-    assert asked(dated=True, window=["month"], schedule=schedule).schedule == schedule
+    assert asked(dated=WindowUnit.MONTH, schedule=schedule).schedule == schedule
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,6 @@ def test_a_block_of_nothing_is_refused_by_name() -> None:
 
 def test_other_trainings_draw_noise_as_before() -> None:
     usual = ModelConfig()
-    for model in (asked(), asked(dated=True, window=["day"], split="columns")):
+    for model in (asked(), asked(dated=WindowUnit.DAY, split="columns")):
         assert (model.noise_own, model.move) == (usual.noise_own, usual.move)
     assert asked().schedule is LearningRateSchedule.LINEAR

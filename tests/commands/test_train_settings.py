@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
-from embedding.commands.training import OPTIONS, request_of
-from embedding.settings import GivenSettings, Settings, given_settings
+from embedding.commands.training import TRAIN_OPTIONS, request_of
+from embedding.kernel.records import WindowUnit
+from embedding.settings import Settings, given_settings
 from embedding.text.config import TextConfig
 from embedding.training.checks import check_options
-from embedding.training.settings import PASSED_OVER, taken
+from embedding.training.request import PASSED_OVER, used_settings
 
 TRAINING_SECTIONS = ("model", "text", "stream", "node", "exchange", "sync", "server")
 
 
-def request(settings: dict[str, dict[str, Any]], **options: object):
+def request(
+    settings: dict[str, dict[str, Any]], *, dated: WindowUnit | None = None, **options: object
+):
     """The request of a command line that names `options`, under such settings."""
-    return request_of(Path("c.jsonl"), options, settings)
+    return request_of(Path("c.jsonl"), options, settings, dated=dated)
 
 
 @pytest.fixture(autouse=True)
@@ -50,21 +53,21 @@ def test_settings_hold_where_no_option_says_otherwise() -> None:
 
 def test_phrases_are_found_where_windows_are_compared() -> None:
     usual = TextConfig().phrases
-    assert request({}, dated=True, window=["month"], tokenizer="kiwi").text.phrases == usual
+    assert request({}, dated=WindowUnit.MONTH, tokenizer="kiwi").text.phrases == usual
     assert request({}, tokenizer="kiwi").text.phrases == 0
     assert request({"text": {"phrases": 7}}, tokenizer="kiwi").text.phrases == 7
 
 
 def test_an_option_wins_also_where_it_says_what_is_usual() -> None:
     settings = {"model": {"dim": 30, "window": 7}, "node": {"block_tokens": 900}}
-    asked = request(settings, dim=100, context="5", block_tokens=25_000)
+    asked = request(settings, dim=100, context=5, block_tokens=25_000)
     assert (asked.model.dim, asked.model.window) == (100, 5)
     assert asked.node_config.block_tokens == 25_000
 
 
 def test_the_budget_of_rehearsals_is_an_option_that_wins_over_the_setting() -> None:
     settings = {"node": {"rehearsal_passes": 4.0, "past_tokens": 5}}
-    dated = {"dated": True, "window": ["month"]}
+    dated = {"dated": WindowUnit.MONTH}
     assert request({}, **dated).node_config.rehearsal_passes == 30
     assert request(settings, **dated).node_config.rehearsal_passes == 4
     for passes in (0.0, 2.5, 30.0):
@@ -78,14 +81,14 @@ def test_the_budget_of_rehearsals_is_an_option_that_wins_over_the_setting() -> N
 def test_environment_wins_over_the_file(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (alone / "yeoron.toml").write_text("[model]\ndim = 30\nnegative = 3\n", encoding="utf-8")
     monkeypatch.setenv("YEORON_MODEL__DIM", "40")
-    found = taken(given_settings())
+    found, _ = used_settings(given_settings().values)
     assert request(found).model.dim == 40
     assert request(found).model.negative == 3
 
 
 def test_every_setting_of_its_sections_is_used_or_passed_over() -> None:
     """What is set reaches the request's own configurations, or is named in PASSED_OVER."""
-    known = {one.field for one in OPTIONS.values()}
+    known = set(TRAIN_OPTIONS.values())
     for section in TRAINING_SECTIONS:
         room = Settings.model_fields[section].annotation
         assert room is not None
@@ -102,10 +105,16 @@ def test_every_setting_of_its_sections_is_used_or_passed_over() -> None:
         assert set(names) <= set(room.model_fields)
 
 
-def test_what_means_nothing_to_it_is_passed_over() -> None:
+def test_what_means_nothing_to_it_is_passed_over_and_named(yeoron, alone: Path) -> None:
     values = {"server": {"port": 1, "min_count": 3}, "node": {"flush_seconds": 2}, "web": {}}
-    found = taken(GivenSettings(values, {}, None))
+    found, passed_over = used_settings(values)
     assert {name: own for name, own in found.items() if own} == {"server": {"min_count": 3}}
+    assert passed_over == ["node.flush_seconds", "server.port"]
+    (alone / "yeoron.toml").write_text("[server]\nport = 8901\n[web]\nport = 8902\n")
+    (alone / "c.txt").write_text("가 나 다\n" * 20, encoding="utf-8")
+    done = yeoron("train", "c.txt", "--epochs", "0")
+    assert "yeoron: a training of a file does not use server.port.\n" in done.err
+    assert "web.port" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ import pytest
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.lease import LeaseConfig
-from embedding.kernel.config import Config, validate, without_removed
+from embedding.kernel.config import Config, validate
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.settings import Settings, load_settings
-from embedding.training import TrainRequest
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import PageConfig
 from embedding.worker.config import NodeConfig
@@ -81,12 +80,3 @@ def test_a_field_that_programs_set_is_refused_in_a_file(tmp_path, path, name):
     file.write_text(f"[{path}]\n{name} = {LeaseConfig().model_dump().get(name, 70_000)}\n")
     with pytest.raises(ConfigError, match=name):
         load_settings(file)
-
-
-def test_a_training_begun_with_settings_that_are_gone_is_read_without_them():
-    stored = {"server": {"mirror_bytes": 7, "port": 1}, "sync": {"auto_margin": 0.5}, "seed": None}
-    assert without_removed(TrainRequest, stored) == {
-        "server": {"port": 1},
-        "sync": {},
-        "seed": None,
-    }

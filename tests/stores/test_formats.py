@@ -118,7 +118,8 @@ def test_the_frontier_knows_its_addresses(stores):
     frontier.close()
 
 
-def test_a_training_is_found_again(stores):
+@pytest.mark.parametrize("stores", ARCHIVES[-1:], ids=lambda path: path.name, indirect=True)
+def test_a_training_of_the_tree_before_is_found_again(stores):
     folder = stores / "training"
     marks = json.loads((folder / "state" / "training.json").read_text())
     corpus = folder / "corpus.txt"
@@ -128,27 +129,6 @@ def test_a_training_is_found_again(stores):
     with resuming(TrainRequest(corpus=corpus, state_dir=folder / "state")) as resume:
         assert resume is not None
         assert resume.resumed
-
-
-def test_a_setting_of_a_training_is_found_where_it_stood(stores):
-    """Earlier requests held settings of the server and of nodes outside of their sections."""
-    folder = stores / "training"
-    file, corpus = folder / "state" / "training.json", folder / "corpus.txt"
-    stored = json.loads(file.read_text())
-    changed = corpus.stat().st_mtime_ns
-    stored["request"]["corpus"] |= {"path": str(corpus), "changed_ns": changed}
-    stored["request"] |= {"min_count": 3, "block_tokens": 900}
-    file.write_text(json.dumps(stored))
-    state = folder / "state"
-    begun = TrainRequest(
-        corpus=corpus, state_dir=state, server={"min_count": 3}, node={"block_tokens": 900}
-    )
-    other = begun.model_copy(update={"node": begun.node.model_copy(update={"block_tokens": 800})})
-    refusal = r"begun with node.block_tokens 900, and now it is 800"
-    with pytest.raises(ConfigError, match=refusal), resuming(other):
-        pass
-    with resuming(begun) as resume:
-        assert resume is not None
 
 
 def test_rejected_sources_are_read(stores):

@@ -15,6 +15,7 @@ from embedding.platform.doctor import content, machine, stores
 from embedding.platform.doctor.diagnosis import Diagnosis, HealthCheck, diagnose, fine, warn
 from embedding.platform.operate import running_supervisor
 from embedding.platform.ports import port_settings
+from embedding.server.config import SyncConfig
 from embedding.settings import GivenSettings, Settings, given_settings, load_settings
 from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import load_sources
@@ -116,13 +117,12 @@ def _without_shards(settings: Settings) -> bool:
 
 _IDLE: dict[str, tuple[_Idle, str]] = {
     "sync.staleness": (_policy("ssp", "auto"), "sync.policy is not ssp"),
-    "sync.backups": (_policy("backup"), "sync.policy is not backup"),
     "sync.n_push": (_policy("asp", "auto"), "sync.policy is not asp"),
     "sync.n_fetch": (_policy("asp", "auto"), "sync.policy is not asp"),
-    "sync.tau": (_policy("easgd", "averaging"), "sync.policy is not easgd or averaging"),
     **{
-        f"sync.lbfgs_{name}": (_policy("sandblaster"), "sync.policy is not sandblaster")
-        for name in ("every", "batch_tokens", "iterations")
+        f"sync.{name}": (_policy(*kind.ONLY), f"sync.policy is not {' or '.join(kind.ONLY)}")
+        for kind in SyncConfig.ADDED or ()
+        for name in kind.model_fields
     },
     "server.shards_port": (_without_shards, "server.shards is 1"),
     "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),

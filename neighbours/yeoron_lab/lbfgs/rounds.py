@@ -17,6 +17,7 @@ from embedding.exchange.codec import bounded, check, from_message, to_message
 from embedding.exchange.pace import ROUND
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.wire import Message
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import FloatArray
 from embedding.kernel.registry import NoTraits
@@ -29,6 +30,7 @@ from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.lbfgs.batch import Offer, Ready, Result, Task, Work
 from yeoron_lab.lbfgs.portions import Name, Portions
+from yeoron_lab.settings import RoundSettings
 
 if TYPE_CHECKING:
     from embedding.server.flight.shell import Call, Who
@@ -193,11 +195,11 @@ class Rounds(Part):
                 return False
             if not set(active) <= set(self._gathering.rates):
                 return True
-            self._begin(sync)
+            self._begin(part_of(sync, RoundSettings))
         running = self._running
         if running is None:
             return False
-        self._lose(running, active, sync)
+        self._lose(running, active, part_of(sync, RoundSettings))
         if result is not None and self._running is running:
             self._take(running, node, result)
         running = self._running
@@ -220,7 +222,7 @@ class Rounds(Part):
         for name in [name for name in offers if name.node == node]:
             self._gathering.nbytes -= offers.pop(name).nbytes
 
-    def _begin(self, sync: SyncConfig) -> None:
+    def _begin(self, settings: RoundSettings) -> None:
         gathering, self._gathering = self._gathering, _Gathering()
         rates = gathering.rates.values()
         rate = sum(rates) / len(rates)
@@ -228,21 +230,23 @@ class Rounds(Part):
         if not any(offer.pairs for offer in offers.values()):
             self._end("no node remembers a pair")
             return
-        self._running = self._start(offers, rate, set(gathering.rates), sync, sync.lbfgs_iterations)
+        self._running = self._start(
+            offers, rate, set(gathering.rates), settings, settings.lbfgs_iterations
+        )
 
     def _start(
         self,
         offers: dict[Name, Offer],
         rate: float,
         nodes: set[str],
-        sync: SyncConfig,
+        settings: RoundSettings,
         iterations: int,
     ) -> _Running:
         from yeoron_lab.lbfgs.minimiser import Lbfgs  # torch, which most servers never need
         from yeoron_lab.lbfgs.space import Space
 
-        space = Space(self._rows.tables, self._vocabulary, offers, sync.lbfgs_reach * rate)
-        portions = Portions(sync.lbfgs_copies)
+        space = Space(self._rows.tables, self._vocabulary, offers, settings.lbfgs_reach * rate)
+        portions = Portions(settings.lbfgs_copies)
         for name, offer in offers.items():
             portions.add(name, shared=offer.material is not None)
         portions.begin()
@@ -251,7 +255,7 @@ class Rounds(Part):
         self.done.nbytes = (2 * HISTORY + 7) * space.nbytes
         return _Running(offers, rate, nodes, portions, space, lbfgs)
 
-    def _lose(self, running: _Running, active: Collection[str], sync: SyncConfig) -> None:
+    def _lose(self, running: _Running, active: Collection[str], settings: RoundSettings) -> None:
         """Nodes that have gone: others do their work, or the batch goes on without it."""
         gone = running.nodes - set(active)
         if not gone:
@@ -269,8 +273,8 @@ class Rounds(Part):
             self._end("every node that had a portion went away")
             return
         # Another batch is another function: what was learnt of the old one's curvature is void.
-        more = max(1, sync.lbfgs_iterations - running.lbfgs.done)
-        again = self._start(left, running.rate, running.nodes, sync, more)
+        more = max(1, settings.lbfgs_iterations - running.lbfgs.done)
+        again = self._start(left, running.rate, running.nodes, settings, more)
         again.portions.evaluation += running.portions.evaluation
         self._running = again
 

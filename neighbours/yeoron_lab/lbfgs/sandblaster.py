@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embedding.exchange.pace import ROUND, Pace
+from embedding.kernel.config import part_of
 from embedding.server.config import SyncConfig
 from embedding.server.policies.base import Ssp
 from embedding.server.policies.board import ClockTable
 from embedding.server.policies.traits import POLICIES, PolicyTraits
+from yeoron_lab.settings import RoundSettings
 
 
 @POLICIES.register("sandblaster", PolicyTraits(waits=True, needs_rounds=True))
@@ -24,6 +26,7 @@ class Sandblaster(Ssp):
 
     def __init__(self, config: SyncConfig) -> None:
         super().__init__(config)
+        self._rounds = part_of(config, RoundSettings)
         self._due: int | None = None
 
     @property
@@ -34,7 +37,7 @@ class Sandblaster(Ssp):
     def due(self, board: ClockTable) -> int:
         """The clock of the next round, or of the one that is on."""
         if self._due is None:
-            self._due = board.since + self.config.lbfgs_every
+            self._due = board.since + self._rounds.lbfgs_every
         return self._due
 
     def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
@@ -49,9 +52,9 @@ class Sandblaster(Ssp):
         return board.behind(due) or [ROUND]
 
     def finished(self, board: ClockTable) -> None:
-        self._due = max(self.due(board), board.furthest()) + self.config.lbfgs_every
+        self._due = max(self.due(board), board.furthest()) + self._rounds.lbfgs_every
 
     def pace(self, board: ClockTable) -> Pace:
         """How much each node gives to a batch, and in what portions."""
-        batch, portion = self.config.lbfgs_batch_tokens, self.config.lbfgs_portion_tokens
+        batch, portion = self._rounds.lbfgs_batch_tokens, self._rounds.lbfgs_portion_tokens
         return replace(super().pace(board), batch_tokens=batch, portion_tokens=portion)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embedding.exchange.pace import Pace
+from embedding.kernel.config import part_of
 from embedding.server.policies.base import Asp, Bsp, by_clock
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 from yeoron_lab.averaging import averaged
+from yeoron_lab.settings import PacedSettings
 
 
 @POLICIES.register("easgd", PolicyTraits(moves_rows_by_pushes_alone=True))
@@ -22,7 +24,8 @@ class Easgd(Asp):
 
     def pace(self, board: ClockTable) -> Pace:
         """An exchange every tau blocks."""
-        tau, elasticity = self.config.tau, self.config.elasticity
+        paced = part_of(self.config, PacedSettings)
+        tau, elasticity = paced.tau, paced.elasticity
         return Pace(pooled=self.pooled(board), push_every=tau, pull_every=tau, elastic=elasticity)
 
 
@@ -42,7 +45,7 @@ class Averaging(Bsp):
 
     def pace(self, board: ClockTable) -> Pace:
         """A push every tau blocks, and then all rows again."""
-        tau = self.config.tau
+        tau = part_of(self.config, PacedSettings).tau
         return replace(super().pace(board), push_every=tau, pull_every=tau)
 
     def _together(self, tickets: list[PendingPush]) -> list[Instruction]:

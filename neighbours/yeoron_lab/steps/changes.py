@@ -25,12 +25,14 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta
 from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.wire import Message
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.fields import Entries, RealNumber, WholeNumber
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
 from embedding.models.starting import first_vectors
 from yeoron_lab.keeping.boundedrows import BoundedRows
+from yeoron_lab.settings import StepSettings
 from yeoron_lab.steps.threshold import Threshold
 
 MOST_MEMORY = 256 * 1024 * 1024
@@ -238,12 +240,13 @@ class NodeMirror(KeptRows):
         self._order = {table: np.argsort(ids, kind="stable") for table, ids in asked.items()}
         parts = {f"ids.{table}.i8": asked[table][order] for table, order in self._order.items()}
         config = self._config
+        steps = part_of(config, StepSettings)
         wanted = Wanted(
             self.mirror.pulls,
             config.cache_bytes,
-            config.threshold,
-            config.relative_threshold,
-            config.directions,
+            steps.threshold,
+            steps.relative_threshold,
+            steps.directions,
         )
         message = Message(message.header, {**message.arrays, **parts})
         return with_record(message, "changes", wanted)

@@ -24,8 +24,10 @@ from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import ByteArray, PackedDelta, RowDelta
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
+from yeoron_lab.settings import StepSettings
 from yeoron_lab.steps import planes
 from yeoron_lab.steps.principal import Basis, DirectionArray, principal
 from yeoron_lab.steps.varints import check
@@ -57,7 +59,8 @@ class Threshold(Compressor):
 
     @classmethod
     def of(cls, config: ExchangeConfig) -> Threshold:
-        return cls(config.threshold, config.relative_threshold, config.directions)
+        steps = part_of(config, StepSettings)
+        return cls(steps.threshold, steps.relative_threshold, steps.directions)
 
     @classmethod
     def finest(cls, config: ExchangeConfig) -> Threshold:
@@ -65,7 +68,7 @@ class Threshold(Compressor):
         seventh of float16's bytes. Each entry is off by less than its row's step, and what is lost
         is a twentieth of the energy of what compression had kept back.
         """
-        return cls(_FINEST, _FINE, config.directions)
+        return cls(_FINEST, _FINE, part_of(config, StepSettings).directions)
 
     def pack(
         self,
