@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
-from embedding.ask.answers import Answers
-from embedding.ask.reader import LaterError
+from embedding.ask.answers import Answers, LaterError
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
 from embedding.snapshots.store import LATEST
@@ -173,7 +172,7 @@ class ScoresQuestion(Question[ScoresAnswer]):
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> ScoresAnswer:
         report = answers.report(self.window, wait_s)
-        scores = answers.reader.scores(report, wait_s)
+        scores = answers.scores(report, wait_s)
         part = WordScores(scores.table.slice(self.offset, self.limit), scores.key)
         return ScoresAnswer(
             report.snapshot, report.compared_with, len(scores), self.offset, tuple(part.rows())
@@ -190,7 +189,7 @@ class WordQuestion(Question["WordHistory"]):
     word: AnyWord
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> WordHistory:
-        history = answers.reader.history(self.word)
+        history = answers.history(self.word)
         if not history.known:
             raise answers.unknown(self.word)
         return history
@@ -206,9 +205,9 @@ class WindowsQuestion(Question[tuple[tuple[WindowFigures, int | None], ...]]):
     def answer(
         self, answers: Answers, wait_s: float | None = None
     ) -> tuple[tuple[WindowFigures, int | None], ...]:
-        known = [(ref.id, answers.reader.known_report(ref.id)) for ref in answers.reader.list()]
+        known = [(ref.id, answers.known_report(ref.id)) for ref in answers.list()]
         return tuple(
-            (figures(answers.reader.open(id)), None if report is None else findings_of(report))
+            (figures(answers.open(id)), None if report is None else findings_of(report))
             for id, report in known
         )
 
@@ -221,7 +220,7 @@ class SnapshotsQuestion(Question[dict[str, Any]]):
     """
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> dict[str, Any]:
-        listing = answers.reader.listing()
+        listing = answers.listing()
         rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
         return {"snapshots": rows, "broken": sorted(listing.broken)}
 
@@ -237,8 +236,8 @@ class SuggestQuestion(Question[dict[str, Any]]):
     n: Annotated[int, Field(ge=1, le=100)] = 10
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> dict[str, Any]:
-        known = answers.reader.list()
-        words = answers.reader.vocabulary().suggest(self.q, self.n) if known else []
+        known = answers.list()
+        words = answers.vocabulary().suggest(self.q, self.n) if known else []
         return {"query": self.q, "words": words}
 
 
@@ -266,7 +265,7 @@ class CompareQuestion(Question[WordPair]):
         first, second = (
             WordQuestion(one).answer(answers, wait_s) for one in (self.first, self.second)
         )
-        key = (self, answers.latest())
+        key = (self, answers.open().id)
         nearness = answers.computed(key, together, self.first, self.second)
         return WordPair((first, second), nearness)
 
@@ -282,9 +281,9 @@ class BetweenQuestion(Question[TrendReport]):
     now: Second
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> TrendReport:
-        from embedding.trends.between import build_between
+        from embedding.trends.report import build_between
 
-        then, now = (answers.reader.open(one).id for one in (self.then, self.now))
+        then, now = (answers.open(one).id for one in (self.then, self.now))
         return answers.later(BetweenQuestion(then, now), wait_s, build_between, then, now)
 
 
@@ -326,7 +325,7 @@ class ContrastQuestion(Question["SourceContrast"]):
     def answer(self, answers: Answers, wait_s: float | None = None) -> SourceContrast:
         from embedding.trends.contrast import source_contrast
 
-        id, pair = answers.reader.open(self.window).id, (self.first, self.second or None)
+        id, pair = answers.open(self.window).id, (self.first, self.second or None)
         key = ContrastQuestion(self.first, self.second, id)
         contrast = answers.later(key, wait_s, source_contrast, *pair, id=id)
         return replace(contrast, rows=contrast.rows[: self.limit])
@@ -341,7 +340,7 @@ class DisagreementQuestion(Question["Disagreement"]):
     def answer(self, answers: Answers, wait_s: float | None = None) -> Disagreement:
         from embedding.trends.contrast import disagreement
 
-        id = answers.reader.open(self.window).id
+        id = answers.open(self.window).id
         return answers.later(DisagreementQuestion(id), wait_s, disagreement, id=id)
 
 
@@ -380,7 +379,7 @@ class EvidenceQuestion(Question[EvidenceAnswer]):
     n: Annotated[int, Field(ge=1, le=200, description="Documents at most.")] = 20
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> EvidenceAnswer:
-        about = answers.reader.open(self.window).manifest.window
+        about = answers.open(self.window).manifest.window
         times = about.start.isoformat(), about.end.isoformat()
         documents = answers.evidence(self.word, *times, self.n)
         return EvidenceAnswer(self.word, about.label, DocumentAddress.of(documents))
@@ -399,7 +398,7 @@ class PolesQuestion(Question[AxisHistory]):
     window: WindowName = LATEST
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> AxisHistory:
-        id = answers.reader.open(self.window).id
+        id = answers.open(self.window).id
         asked = self.word, self.positive, self.negative
         key = PolesQuestion(*asked, id)
         return answers.computed(key, axis_history, *asked, id=id, kept=answers.axes)
@@ -436,9 +435,9 @@ class ChangeQuestion(Question[WordChange]):
     def answer(self, answers: Answers, wait_s: float | None = None) -> WordChange:
         # All that are missing are asked for, so that they are computed one after the other.
         reports, missing = [], False
-        for ref in answers.reader.list()[-answers.config.trends.history_windows :]:
+        for ref in answers.list()[-answers.config.trends.history_windows :]:
             try:
-                reports.append(answers.reader.report(ref.id, wait_s))
+                reports.append(answers.report(ref.id, wait_s))
             except LaterError:
                 missing = True
         if missing:
@@ -456,7 +455,7 @@ class BiasQuestion(Question[SourceBias]):
     window: WindowName = LATEST
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> SourceBias:
-        id, weights = answers.reader.open(self.window).id, answers.config.source_weights
+        id, weights = answers.open(self.window).id, answers.config.source_weights
         return answers.computed(BiasQuestion(id), source_bias, id=id, weights=weights)
 
 
@@ -471,7 +470,7 @@ class MapQuestion(Question[NeighbourMap]):
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> NeighbourMap:
         WordQuestion(self.word).answer(answers, wait_s)
-        key, near = (self, answers.latest()), answers.reader.neighbour_cache
+        key, near = (self, answers.open().id), answers.neighbour_cache
         return answers.computed(key, neighbour_map, self.word, neighbour_cache=near)
 
 

@@ -207,13 +207,13 @@ def score(
     Examples: `yeoron trends score --words words.txt` ·
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
-    from embedding.trends.between import TwoSnapshots
     from embedding.trends.material import Snapshots, gather
+    from embedding.trends.report import TwoSnapshots
     from embedding.trends.scores import why_not
     from embedding.trends.scoretable import COLUMNS
 
     named, report = read_words(words), _compared(asked, between, scores=True)
-    known, reader = report.every_word.of(named), asked.answers.reader
+    known, reader = report.every_word.of(named), asked.answers
     source: Snapshots = reader
     if report.compared_with is not None:
         source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
@@ -264,7 +264,7 @@ def axis(
 
     axes = axes_asked(asked.settings.web.axes, name, positive, negative)
     answers, histories, faults = asked.answers, {}, {}
-    snapshot = answers.reader.open(asked.id)
+    snapshot = answers.open(asked.id)
     for title, poles in axes.items():
         try:
             histories[title] = PolesQuestion(word, *poles, snapshot.id).answer(answers)
@@ -349,7 +349,7 @@ def report(
     from embedding.trends.report import build_report
     from embedding.trends.storage import save
 
-    folder, reader = out or asked.settings.paths.trends, asked.answers.reader
+    folder, reader = out or asked.settings.paths.trends, asked.answers
     written = []
     # An empty store says so when it is asked for its latest.
     for one in (every and [ref.id for ref in reader.list()]) or [reader.named(asked.id)]:
@@ -533,7 +533,7 @@ def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
     from embedding.trends.findings import LOOKED_BACK, findings_of, last_with_findings
     from embedding.trends.rows import RANKINGS
 
-    rankings, reader = RANKINGS if name == "stories" else (name,), asked.answers.reader
+    rankings, reader = RANKINGS if name == "stories" else (name,), asked.answers
     start = datetime.fromisoformat(report.snapshot.start)
     before = [ref for ref in reader.list() if ref.window_start < start]
     if asked.id != "latest" or findings_of(report, rankings) or not before:
@@ -609,17 +609,17 @@ def report_of(
 
     answers = asked.answers
     if between is None:
-        finished = answers.reader.finished_report(answers.reader.named(asked.id)) is not None
+        finished = answers.finished_report(answers.named(asked.id)) is not None
         with nullcontext() if finished else _explained_if_slow(_COMPUTED):
             report = ReportQuestion(asked.id).answer(answers)
-            return replace(report, scores=answers.reader.scores(report, None)) if scores else report
+            return replace(report, scores=answers.scores(report, None)) if scores else report
     if asked.id != "latest":
         raise ConfigError(
             f"--id {asked.id}: not accepted with --between, which names both windows."
         )
-    from embedding.trends.between import refuse_apart
+    from embedding.trends.report import refuse_apart
 
-    windows = map(answers.reader.store.require, between)
+    windows = map(answers.store.require, between)
     with _explained_if_slow(_BETWEEN):
         report = BetweenQuestion(*windows).answer(answers)
     refuse_apart(report)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.format import LACK_REASONS, sentence
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
@@ -17,7 +20,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import LEAST_COPIED, few_texts, with_copies_once
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.evidence import RowWriter
-from embedding.trends.material import ReportInput, Snapshots, figures, gather
+from embedding.trends.material import ReportInput, Snapshots, figures, gather, lineage
 from embedding.trends.moved import (
     ShiftRanking,
     by_use,
@@ -317,3 +320,52 @@ def _texts(material: ReportInput) -> float:
         return float(usage.pairs.sum(dtype=np.float64))
     documents, read = material.now.columns[3].sum(axis=1), int(material.now.total_documents.sum())
     return 0.0 if untold(material) and few_texts(documents, read) else np.inf
+
+
+@dataclass(frozen=True)
+class TwoSnapshots:
+    """A store that holds two snapshots alone."""
+
+    before: Snapshot
+    after: Snapshot
+
+    def list(self) -> list[SnapshotRef]:
+        return [self.before.ref, self.after.ref]
+
+    def open(self, id: str = "latest") -> Snapshot:
+        return self.before if id == self.before.id else self.after
+
+
+def build_between(
+    store: Snapshots, before: str, after: str, config: TrendsConfig | None = None
+) -> TrendReport:
+    """Compare snapshot `after` with the earlier snapshot `before`.
+
+    Words that are born were in neither the vocabulary nor the texts of `before`. Which words
+    changed in meaning shows only between neighbours: else the note NOT_ADJACENT says so and names
+    the pairs of neighbours. Raises InputError unless `before` has the earlier window; SnapshotError
+    when one cannot be read.
+    """
+    old, new = store.open(before), store.open(after)
+    if old.ref.window_start >= new.ref.window_start:
+        raise InputError(
+            f"{old.manifest.window.label} does not lie before {new.manifest.window.label}; "
+            "the earlier window comes first."
+        )
+    report = build_report(TwoSnapshots(old, new), new.id, config)
+    start = old.ref.window_start
+    between = [ref for ref in lineage(store.list(), new.ref) if ref.window_start > start]
+    labels = [ref.label for ref in (old.ref, *between)]
+    steps = "; ".join(f"{ref} {other}" for ref, other in pairwise(labels))
+    notes = [
+        replace(note, text=f"{note.text[:-1]}: {steps}.") if note.code == NOT_ADJACENT else note
+        for note in report.notes
+    ]
+    return replace(report, notes=tuple(notes))
+
+
+def refuse_apart(report: TrendReport) -> None:
+    """InputError where windows are no neighbours, so that nothing is known of meanings."""
+    for note in report.notes:
+        if note.code == NOT_ADJACENT:
+            raise InputError(note.text)

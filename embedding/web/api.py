@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from embedding.ask.answers import UnknownWordError
+from embedding.ask.answers import Answers, UnknownWordError
 from embedding.ask.questions import (
     QUESTIONS,
     AxisQuestion,
@@ -45,7 +45,7 @@ from embedding.web.answering import (
     WindowsAnswer,
 )
 from embedding.web.asking import route_of
-from embedding.web.site import PageSite, Site
+from embedding.web.site import AskedPage, PageRequest
 from embedding.web.wordview import axis_view, sentence_of, sources_of
 
 PREFIXES = ("/api/v1", "/api")
@@ -85,8 +85,8 @@ def responses_of(path: str) -> dict[int | str, dict[str, Any]]:
     answers: dict[int | str, dict[str, Any]] = {
         code: {"model": ErrorAnswer, "description": text} for code, text in sentence.items()
     }
-    found = ANSWERS.get(path)
-    return answers | ({} if found is None else {200: {"model": found, "description": "Found."}})
+    model = ANSWERS.get(path)
+    return answers | ({} if model is None else {200: {"model": model, "description": "Found."}})
 
 
 def as_answer(value: Any, status: int = 200) -> Response:
@@ -99,36 +99,35 @@ def as_text(text: str, status: int = 200) -> Response:
     return Response(text, status, media_type="application/json")
 
 
-def _record(site: Site, request: Request, asked: Question[Any]) -> Response:
-    answer = asked.answer(site.answers, API_WAIT_S)
+def _record(page: PageRequest, asked: Question[Any]) -> Response:
+    answer = asked.answer(page.answers, API_WAIT_S)
     read = _READ.get(type(asked))
-    return as_answer(answer if read is None else read(site.reading(request), answer))
+    return as_answer(answer if read is None else read(page.reading, answer))
 
 
-def _report(site: Site, _: Request, asked: Question[Any]) -> Response:
-    return as_text(storage.dumps(asked.answer(site.answers, API_WAIT_S)))
+def _report(page: PageRequest, asked: Question[Any]) -> Response:
+    return as_text(storage.dumps(asked.answer(page.answers, API_WAIT_S)))
 
 
-def _ranking(site: Site, _: Request, asked: Question[Any]) -> Response:
-    return as_text(as_json(asked.answer(site.answers, API_WAIT_S)))
+def _ranking(page: PageRequest, asked: Question[Any]) -> Response:
+    return as_text(as_json(asked.answer(page.answers, API_WAIT_S)))
 
 
-def _word(site: Site, request: Request, asked: Question[Any]) -> Response:
+def _word(page: PageRequest, asked: Question[Any]) -> Response:
     try:
-        return _record(site, request, asked)
+        return _record(page, asked)
     except UnknownWordError as error:
         return as_answer({"error": "no snapshot holds this word.", "nearest": error.nearest}, 404)
 
 
-def _axis(site: Site, request: Request, asked: AxisQuestion) -> Response:
-    t = site.words(request)
+def _axis(page: PageRequest, asked: AxisQuestion) -> Response:
     try:
-        found = asked.answer(site.answers, API_WAIT_S)
-        history = site.reader.history(asked.word)
+        axis = asked.answer(page.answers, API_WAIT_S)
+        history = page.answers.history(asked.word)
         labels = [point.label for point in history.points]
-        return as_answer(axis_view(asked.name, found, t, sources_of(history), labels))
+        return as_answer(axis_view(asked.name, axis, page.t, sources_of(history), labels))
     except InputError as error:
-        return as_answer({"error": str(error), "sentence": sentence_of(error, t)}, 400)
+        return as_answer({"error": str(error), "sentence": sentence_of(error, page.t)}, 400)
 
 
 api_routes = APIRouter()
@@ -160,9 +159,9 @@ api_routes.add_api_route(
 
 
 @api_routes.get("/stream", summary="The stream as it is now")
-def stream(site: PageSite) -> Response:
+def stream(page: AskedPage) -> Response:
     """Words a second, lag and sources, as the parameter server says them."""
-    return as_answer(site.stream.read())
+    return as_answer(page.site.stream.read())
 
 
 unknown_routes = APIRouter(include_in_schema=False)
@@ -184,36 +183,32 @@ headline_routes = APIRouter(prefix="/api")
 
 @headline_routes.get("/headline")
 async def _headline(
-    site: PageSite,
-    request: Request,
-    u: str,
-    d: str,
-    w: Annotated[list[str], Query(max_length=_WORDS)],
+    page: AskedPage, u: str, d: str, w: Annotated[list[str], Query(max_length=_WORDS)]
 ) -> Response:
-    if site.headlines is None:
+    headlines = page.site.headlines
+    if headlines is None:
         raise HTTPException(404)
-    document = await asyncio.to_thread(_document, site, u, d, w)
+    document = await asyncio.to_thread(_document, page.answers, u, d, w)
     if document is None:
         raise HTTPException(404, "this address is not among the documents of that word.")
-    t = site.words(request)
     try:
-        found = await site.headlines.read(document)
+        headline = await headlines.read(document)
     except ModuleNotFoundError:
-        return as_answer({"state": "none", "headline": "", "said": t("headline_extra")})
-    why = "" if found.state == "read" else t(f"headline_{found.state}")
-    return as_answer({"state": found.state, "headline": found.text, "said": why})
+        return as_answer({"state": "none", "headline": "", "said": page.t("headline_extra")})
+    why = "" if headline.state == "read" else page.t(f"headline_{headline.state}")
+    return as_answer({"state": headline.state, "headline": headline.text, "said": why})
 
 
-def _document(site: Site, url: str, day: str, words: Sequence[str]) -> Evidence | None:
+def _document(answers: Answers, url: str, day: str, words: Sequence[str]) -> Evidence | None:
     """The document, if it is one that the page shows: nobody has other addresses fetched."""
     try:
         start = datetime.fromisoformat(day).replace(tzinfo=UTC)
         end = start + timedelta(days=1)
         for word in words:
-            found = site.answers.evidence(word, start.isoformat(), end.isoformat(), _LOOKED_AT)
-            for one in found:
-                if one.url == url:
-                    return one
+            times = start.isoformat(), end.isoformat()
+            for document in answers.evidence(word, *times, _LOOKED_AT):
+                if document.url == url:
+                    return document
     except (ValueError, OverflowError, SnapshotError):
         return None
     return None

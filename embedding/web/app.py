@@ -20,8 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from embedding import __version__
-from embedding.ask.answers import Answers, UnknownWordError
-from embedding.ask.reader import LaterError
+from embedding.ask.answers import Answers, LaterError, UnknownWordError
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, KeyedError, SnapshotError, YeoronError
 from embedding.show.team import TeamStore
@@ -33,7 +32,6 @@ from embedding.web.api import (
     unknown_routes,
 )
 from embedding.web.config import WebConfig
-from embedding.web.exploring import exploring_routes
 from embedding.web.feed import feed_routes
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.headlines import Headlines, HeadlineStore
@@ -49,8 +47,15 @@ from embedding.web.login import (
     local_path,
     read_form,
 )
-from embedding.web.pages import computing, error_page, page_routes
-from embedding.web.site import STATIC_TYPES, PageSite, Site, Stream
+from embedding.web.pages import computing, error_page, nothing, page_routes
+from embedding.web.site import (
+    STATIC_TYPES,
+    AskedPage,
+    NothingChosenError,
+    PageRequest,
+    Site,
+    Stream,
+)
 from embedding.web.teampage import team_routes
 from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, accounts
 
@@ -105,9 +110,9 @@ def create_app(
     _open_routes(app, site, [] if login is not None else guards)
     app.include_router(headline_routes, dependencies=guards)
     _program_routes(app, guards)
-    for routes in (page_routes, exploring_routes, team_routes):
+    for routes in (page_routes, team_routes):
         app.include_router(routes, dependencies=guards)
-    threading.Thread(target=site.reader.warm, name="read-ahead", daemon=True).start()
+    threading.Thread(target=site.answers.warm, name="read-ahead", daemon=True).start()
     return app
 
 
@@ -134,8 +139,8 @@ def _program_routes(app: FastAPI, guards: Sequence[Dependency]) -> None:
     app.include_router(unknown_routes, prefix="/api", dependencies=guards)
 
 
-def _schema(site: PageSite, request: Request) -> dict[str, Any]:
-    return {**description(), "servers": [{"url": site.links(request).root or "/"}]}
+def _schema(page: AskedPage) -> dict[str, Any]:
+    return {**description(), "servers": [{"url": page.root or "/"}]}
 
 
 @cache
@@ -174,29 +179,29 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
         return
 
     @app.get("/login")
-    def login_page(request: Request, next: str = "/") -> Response:  # noqa: A002
-        return site.render(request, "login.html", next=local_path(next), wrong=False, wait=0)
+    def login_page(page: AskedPage, next: str = "/") -> Response:  # noqa: A002
+        return page.render("login.html", next=local_path(next), wrong=False, wait=0)
 
     @app.post("/login")
-    async def log_in(request: Request) -> Response:
+    async def log_in(page: AskedPage, request: Request) -> Response:
         form = await read_form(request)
         target = local_path(form.get("next", "/"))
         client = request.client.host if request.client else ""
         who = login.accepts(form.get("name", ""), form.get("token", ""))
         if who is not None:
-            response = RedirectResponse(site.links(request).root + target, 303)
+            response = RedirectResponse(page.root + target, 303)
             login.start(request, response, who)
             return response
         if wait := login.tries.wait(client):
-            answer = site.render(request, "login.html", 429, next=target, wrong=True, wait=wait)
+            answer = page.render("login.html", 429, next=target, wrong=True, wait=wait)
             answer.headers["Retry-After"] = str(wait)
             return answer
         login.tries.note(client)
-        return site.render(request, "login.html", 403, next=target, wrong=True, wait=0)
+        return page.render("login.html", 403, next=target, wrong=True, wait=0)
 
     @app.post("/logout")
-    def log_out(request: Request) -> Response:
-        response = RedirectResponse(site.links(request).page("login"), 303)
+    def log_out(page: AskedPage, request: Request) -> Response:
+        response = RedirectResponse(page.links.page("login"), 303)
         login.end(request, response)
         return response
 
@@ -207,7 +212,7 @@ def _errors(app: FastAPI, site: Site) -> None:
         """key: what a page says in the reader's language; detail: the sentence for programs."""
         if _for_programs(request):
             return JSONResponse({"error": detail or "there is no such answer."}, status)
-        return error_page(site, request, status, key, detail)
+        return error_page(PageRequest(site, request), status, key, detail)
 
     _program_errors(app, site)
     _faults(app, site, answer)
@@ -218,9 +223,8 @@ def _errors(app: FastAPI, site: Site) -> None:
             sentence = "log in first, or send a token (Authorization: Bearer yeoron_…)."
             return JSONResponse({"error": sentence}, 401, {"WWW-Authenticate": "Bearer"})
         target = _path(request) + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(
-            f"{site.links(request).page('login')}?{urlencode({'next': target})}", 303
-        )
+        login = PageRequest(site, request).links.page("login")
+        return RedirectResponse(f"{login}?{urlencode({'next': target})}", 303)
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> Response:
@@ -238,9 +242,10 @@ def _errors(app: FastAPI, site: Site) -> None:
     @app.exception_handler(YeoronError)
     def known_error(request: Request, error: YeoronError) -> Response:
         if isinstance(error, SnapshotError):
-            if not site.reader.listing().refs and not _for_programs(request):
-                broken = site.reader.listing().broken
-                return site.render(request, "empty.html", 404, broken=broken)
+            listing = site.answers.listing()
+            if not listing.refs and not _for_programs(request):
+                page = PageRequest(site, request)
+                return page.render("empty.html", 404, broken=listing.broken)
             # Where the store lies on this machine is nothing to a reader of the page.
             store = rf"(?<!\w){re.escape(site.config.snapshots)}(?!\w)"
             sentence = re.sub(store, "the store", str(error))
@@ -258,7 +263,7 @@ def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
     @app.exception_handler(LaterError)
     def later(request: Request, _: LaterError) -> Response:
         if not _for_programs(request) and not _path(request).endswith(".csv"):
-            return computing(site, request)
+            return computing(PageRequest(site, request))
         response = answer(request, 503, "not_yet", "the answer is being computed: ask again.")
         response.headers["Retry-After"] = str(RETRY_S)
         return response
@@ -267,7 +272,12 @@ def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
     def unknown_word(request: Request, error: UnknownWordError) -> Response:
         if _for_programs(request):
             return answer(request, 400, detail=str(error))
-        return site.render(request, "unknown.html", 404, word=error.word, nearest=error.nearest)
+        page = PageRequest(site, request)
+        return page.render("unknown.html", 404, word=error.word, nearest=error.nearest)
+
+    @app.exception_handler(NothingChosenError)
+    def nothing_chosen(request: Request, _: NothingChosenError) -> Response:
+        return nothing(PageRequest(site, request))
 
     @app.exception_handler(ModuleNotFoundError)
     def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
@@ -291,7 +301,7 @@ def _program_errors(app: FastAPI, site: Site) -> None:
 
     @app.exception_handler(TokenRefusedError)
     def token_refused(request: Request, error: TokenRefusedError) -> Response:
-        t = site.words(request, "period")
+        t = PageRequest(site, request).words("period")
         answer = {"error": str(error), "said": t(error.key, day=t.window(error.day))}
         return JSONResponse(answer, 401, {"WWW-Authenticate": "Bearer"})
 

@@ -9,18 +9,18 @@ import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
-from fastapi import Query, Request
+from fastapi import Query
 from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
 from embedding.ask.questions import Question
-from embedding.web.site import PageSite, Site
+from embedding.web.site import AskedPage, PageRequest
 
 ADDRESSED = {"window": "id", "word": "w", "first": "a", "second": "b"}
 """Fields that an address calls otherwise."""
 PAGE_WAIT_S = 3.0
 """Seconds that a reader waits before the page says that it is being computed."""
-ShowAnswer = Callable[[Site, Request, Question[Any]], Response]
+ShowAnswer = Callable[[PageRequest, Question[Any]], Response]
 
 
 def route_of(
@@ -33,25 +33,22 @@ def route_of(
     """
     fields = get_type_hints(question, include_extras=True)
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("site", keyword, annotation=PageSite),
-        inspect.Parameter("request", keyword, annotation=Request),
-    ]
+    parameters = [inspect.Parameter("page", keyword, annotation=AskedPage)]
     for field in inspect.signature(question).parameters.values():
         if field.name in fixed:
             continue
         kind = fields[field.name]
         if f"{{{field.name}" not in path:
-            about = next(
-                (one for one in getattr(kind, "__metadata__", ()) if isinstance(one, FieldInfo)),
-                FieldInfo(),
+            extras = (
+                one for one in getattr(kind, "__metadata__", ()) if isinstance(one, FieldInfo)
             )
+            about = next(extras, FieldInfo()).description
             alias = ADDRESSED.get(field.name, field.name)
-            kind = Annotated[kind, Query(alias=alias, description=about.description)]
+            kind = Annotated[kind, Query(alias=alias, description=about)]
         parameters.append(field.replace(kind=keyword, annotation=kind))
 
-    def answered(site: Site, request: Request, **given: Any) -> Response:
-        return show(site, request, question(**given, **fixed))
+    def answered(page: PageRequest, **given: Any) -> Response:
+        return show(page, question(**given, **fixed))
 
     answered.__name__ = name
     answered.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -61,16 +58,16 @@ def route_of(
 def page_of(
     question: type[Question[Any]],
     template: str,
-    show: Callable[[Site, Request, Any], dict[str, Any]] | None = None,
+    show: Callable[[PageRequest, Any], dict[str, Any]] | None = None,
 ) -> Callable[..., Response]:
     """A page that shows an answer: the template has `asked`, the question, and `answer`.
 
     show  what else the template has
     """
 
-    def shown(site: Site, request: Request, asked: Question[Any]) -> Response:
-        answer = asked.answer(site.answers, PAGE_WAIT_S)
-        more = {} if show is None else show(site, request, answer)
-        return site.render(request, template, asked=asked, answer=answer, **more)
+    def shown(page: PageRequest, asked: Question[Any]) -> Response:
+        answer = asked.answer(page.answers, PAGE_WAIT_S)
+        more = {} if show is None else show(page, answer)
+        return page.render(template, asked=asked, answer=answer, **more)
 
     return route_of(question, template.partition(".")[0], shown)

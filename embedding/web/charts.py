@@ -11,12 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from markupsafe import Markup
 
-from embedding.trends.history import HistoryPoint, SourceUse
-from embedding.web.formats import missing_between, rate, short_label
+from embedding.kernel.calendar import day_number, day_of
+from embedding.snapshots.evidence import DayCount
+from embedding.trends.history import HistoryPoint, SourceUse, Together, WordHistory
+from embedding.trends.mapping import NeighbourMap
+from embedding.web.filters import PageFilter
+from embedding.web.formats import missing_between, number, rate, short_label, short_word
 from embedding.web.text import PageText
 
 COLOURS = 8
@@ -184,3 +189,128 @@ def share_bar(share: float, title: str) -> Markup:
 
 def _markup(template: str, *values: object) -> Markup:
     return Markup(template).format(*values)  # noqa: S704 - templates are literals
+
+
+MOST_DAYS = 400
+"""Days of the chart, the latest ones."""
+
+
+@dataclass(frozen=True)
+class DaysView:
+    """Documents a day.
+
+    chart      as charts.js takes it
+    rows       days, latest first, each with the figure of every word (None: not known)
+    estimated  whether some figure is an estimate
+    """
+
+    chart: dict[str, object]
+    rows: tuple[tuple[str, tuple[float | None, ...]], ...]
+    estimated: bool
+
+
+def span(histories: Sequence[WordHistory], chosen: PageFilter) -> tuple[datetime, datetime]:
+    """The days to show, from the first to before the second time, by the clock of the windows."""
+    points = histories[0].points
+    start, end = (
+        datetime.fromisoformat(time_of).replace(tzinfo=None)
+        for time_of in (points[0].start, points[-1].end)
+    )
+    if chosen.first is not None:
+        start = max(start, datetime.combine(chosen.first, time()))
+    if chosen.last is not None:
+        end = min(end, datetime.combine(chosen.last, time()) + timedelta(days=1))
+    return max(start, end - timedelta(days=MOST_DAYS)), end
+
+
+def days_view(
+    words: Sequence[str],
+    counts: Sequence[DayCount],
+    span: tuple[datetime, datetime],
+    chosen: PageFilter,
+    t: PageText,
+) -> DaysView | None:
+    """None where no document of these words was noted."""
+    own = [count for count in counts if chosen.chooses(count.source)]
+    if not own:
+        return None
+    first, last = day_number(span[0]), day_number(span[1] - timedelta(microseconds=1))
+    # The days before the first and after the last noted one may be of a time without addresses.
+    noted = [count.day for count in own]
+    days = range(max(first, min(noted)), min(last, max(noted)) + 1)
+    documents: dict[tuple[str, int], float | None] = {}
+    for count in own:
+        before, more = documents.get((count.word, count.day), 0.0), count.documents
+        whole = None if before is None or more is None else before + more
+        documents[count.word, count.day] = whole
+    values = [[documents.get((word, day), 0.0) for day in days] for word in words]
+    names = [day_of(day) for day in days]
+    short = [short_word(word, 24) for word in words]
+    shown = [ChartLine(*line, colour=at) for at, line in enumerate(zip(short, values, strict=True))]
+    figures = [tuple(row) for row in zip(*values, strict=True)]
+    tips = []
+    for name, row in zip(names, figures, strict=True):
+        parts = [f"{word}: {number(n)}" for word, n in zip(short, row, strict=True)]
+        tips.append("\n".join([t.window(name.isoformat()), *parts]))
+    labels = [f"{name.month}/{name.day}" for name in names]
+    rows = [(name.isoformat(), row) for name, row in zip(names, figures, strict=True)]
+    return DaysView(
+        chart=lines(shown, labels, tips, title=t("over_days")),
+        rows=tuple(reversed(rows)),
+        estimated=any(not count.exact for count in own),
+    )
+
+
+def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, object]:
+    """Documents that hold each word, per 1,000 of each window of the first word."""
+    points = histories[0].points
+    names = [short_word(history.word, 24) for history in histories]
+    known = [{point.snapshot: point for point in history.points} for history in histories]
+    rows = [[own.get(point.snapshot) for own in known] for point in points]
+    return rates_over_windows(names, rows, [point.label for point in points], t, t("per_1000"))
+
+
+def nearness_chart(points: Sequence[Together], t: PageText) -> dict[str, object]:
+    """How near two words stand in each window."""
+    values, labels = [point.cosine for point in points], [point.label for point in points]
+    shown = [number(value, 2).replace("-", "−") for value in values]
+    tips = [f"{t.window(label)}\n{text}" for label, text in zip(labels, shown, strict=True)]
+    low = min((value for value in values if value is not None), default=0.0)
+    line, bottom = ChartLine(t("nearness"), values), 0.0 if low >= 0 else -1.0
+    return over_windows([line], labels, tips, title=line.name, bottom=bottom, top=1.0)
+
+
+def map_data(shown: NeighbourMap, t: PageText) -> dict[str, object]:
+    """What map.js draws: windows with places, and `bounds` (least and greatest x, then y) that hold
+    all.
+    """
+    places = [(p.x, p.y) for window in shown.windows for p in window.places] or [(0.0, 0.0)]
+    xs, ys = ([0.0, *(place[at] for place in places)] for at in (0, 1))
+    bounds = [round(value, 3) for value in (min(xs), max(xs), min(ys), max(ys))]
+    windows = []
+    before: set[str] = set()
+    for window in shown.windows:
+        windows.append(
+            {
+                "label": t.window(window.label),
+                "kept": f"{window.kept * 100:.0f} %",
+                "places": [
+                    {
+                        "word": short_word(p.word, 24),
+                        "x": round(p.x, 3),
+                        "y": round(p.y, 3),
+                        "similarity": round(p.similarity, 2),
+                        "near": p.near,
+                        "new": bool(before) and p.near and p.word not in before,
+                    }
+                    for p in window.places
+                ],
+            }
+        )
+        before = {p.word for p in window.places if p.near}
+    return {
+        "word": short_word(shown.word, 24),
+        "title": t("map_title", word=short_word(shown.word, 40)),
+        "bounds": bounds,
+        "windows": windows,
+    }

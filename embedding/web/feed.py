@@ -11,10 +11,10 @@ from typing import Annotated
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from embedding.ask.reader import LaterError, Reader
+from embedding.ask.answers import Answers, LaterError
 from embedding.trends.plain import in_xml
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments
@@ -22,7 +22,7 @@ from embedding.web import formats
 from embedding.web.answering import Reading
 from embedding.web.findings import story_sentences
 from embedding.web.links import FEED
-from embedding.web.site import PageSite, Site
+from embedding.web.site import AskedPage
 
 WINDOWS, ENTRIES = 60, 100
 """Windows that are looked at, newest first, and entries at most."""
@@ -42,8 +42,7 @@ feed_routes = APIRouter()
     response_class=Response,
 )
 def _feed(
-    site: PageSite,
-    request: Request,
+    page: AskedPage,
     token: Annotated[
         str, Query(description="For readers that send no header; accepted here alone.")
     ] = "",
@@ -53,18 +52,18 @@ def _feed(
     Ids stay the same when a window is cut again.
     """
     del token  # the guard has read it
-    body = atom(site, site.reading(request))
+    body = atom(page.answers, page.reading)
     headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'}
-    if request.headers.get("if-none-match") == headers["ETag"]:
+    if page.request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=_TYPE, headers=headers)
 
 
-def atom(site: Site, to: Reading) -> bytes:
+def atom(answers: Answers, to: Reading) -> bytes:
     """The feed as XML."""
-    reports = list(_reports(site.reader))
+    reports = list(_reports(answers))
     # Another store is another feed, wherever its page stands.
-    own = uuid.uuid5(uuid.NAMESPACE_URL, f"yeoron:{site.config.snapshots}")
+    own = uuid.uuid5(uuid.NAMESPACE_URL, f"yeoron:{answers.config.snapshots}")
     feed = ET.Element("feed", {"xmlns": _ATOM, "xml:lang": to.t.language})
     _text(feed, "id", own.urn)
     _text(feed, "title", f"{to.t('name')}: {to.t('stories')}")
@@ -75,17 +74,17 @@ def atom(site: Site, to: Reading) -> bytes:
     _link(feed, to.paths.front(), "alternate", "text/html")
     entries = [(report, one) for report in reports for one in report.significant_stories()]
     for report, story in entries[:ENTRIES]:
-        _entry(feed, own, story, report, site.answers.story_documents(story, report), to)
+        _entry(feed, own, story, report, answers.story_documents(story, report), to)
     body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return body
 
 
-def _reports(reader: Reader) -> Iterator[TrendReport]:
+def _reports(answers: Answers) -> Iterator[TrendReport]:
     """The reports that are known, newest window first; that of the newest is computed."""
-    refs = reader.listing().refs[-WINDOWS:]
+    refs = answers.listing().refs[-WINDOWS:]
     for at, ref in enumerate(reversed(refs)):
         with suppress(LaterError):
-            report = reader.known_report(ref.id) if at else reader.report(ref.id, _WAIT_S)
+            report = answers.known_report(ref.id) if at else answers.report(ref.id, _WAIT_S)
             if report is not None:
                 yield report
 

@@ -12,7 +12,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from embedding import __version__
-from embedding.ask.answers import Answers
+from embedding.ask.answers import Answers, LaterError
 from embedding.ask.questions import (
     ChangeQuestion,
     CompareQuestion,
@@ -24,7 +24,6 @@ from embedding.ask.questions import (
     StoriesQuestion,
     WordQuestion,
 )
-from embedding.ask.reader import LaterError
 from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.contrast import ContrastRow
@@ -157,7 +156,7 @@ class WordTools:
 
     def _reading(self) -> Reading:
         # A model reads English; the words themselves are as they were written.
-        return Reading(PageText(FALLBACK, unit_shown(self._answers.reader)), self._paths)
+        return Reading(PageText(FALLBACK, unit_shown(self._answers)), self._paths)
 
     def _row(
         self, row: TrendRow | ContrastRow, sentences: Sequence[str], window: str

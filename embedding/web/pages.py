@@ -1,4 +1,4 @@
-"""The HTML pages and CSV files of a window and of a word."""
+"""The pages, and their tables to save: what each asks of the store, and what its template shows."""
 
 from __future__ import annotations
 
@@ -6,35 +6,47 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from embedding.ask.answers import LaterError
 from embedding.ask.questions import (
+    BetweenQuestion,
     BiasQuestion,
     ChangeQuestion,
+    CompareQuestion,
+    ContrastQuestion,
     DisagreementQuestion,
+    MapQuestion,
     WordQuestion,
 )
-from embedding.ask.reader import LaterError
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
-from embedding.show.columns import ranking_csv, word_csv
+from embedding.show.columns import contrast_csv, pair_csv, ranking_csv, word_csv
 from embedding.snapshots.evidence import Evidence
+from embedding.snapshots.store import LATEST
 from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import Disagreement
 from embedding.trends.findings import WordChange, findings_of, last_with_findings
-from embedding.trends.history import HistoryPoint
+from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.mapping import NeighbourMap
+from embedding.trends.report import NOT_ADJACENT, refuse_apart
 from embedding.trends.rows import RANKINGS, TrendReport, WindowFigures
-from embedding.web import brief
-from embedding.web.brief import headline
+from embedding.web import brief, formats
+from embedding.web.answering import API_WAIT_S
+from embedding.web.asking import PAGE_WAIT_S, page_of
+from embedding.web.charts import COLOURS, days_view, map_data, nearness_chart, rates_chart, span
 from embedding.web.findings import change_sentences
 from embedding.web.handout.content import make_handout
 from embedding.web.handout.writing import FORMATS
-from embedding.web.plain import plain, plain_beside
-from embedding.web.site import PageSite, Site
-from embedding.web.wordview import history_sentences, word_view
+from embedding.web.plain import plain, plain_beside, plain_map, topical
+from embedding.web.site import AskedPage, PageRequest
+from embedding.web.text import PageText
+from embedding.web.wordview import history_sentences, last_with_neighbours, sentence_of, word_view
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +56,12 @@ SOON_S = 0.3
 """A brief waits so long for what its sources disagree on."""
 LATER_S = 10.0
 """The script of a brief without it asks again behind so long."""
-
-
 _SHOWN = 12
 """Windows in the line."""
+MOST_LINES = COLOURS
+WATCHED = 24
+Watched = Annotated[list[str] | None, Query()]
+page_routes = APIRouter(default_response_class=HTMLResponse)
 
 
 @dataclass(frozen=True)
@@ -73,8 +87,6 @@ class WindowTimeline:
     last: TimelineStop | None
 
 
-page_routes = APIRouter(default_response_class=HTMLResponse)
-
 ReportOf = Callable[[SnapshotRef], TrendReport | None]
 """The report of a snapshot as it is shown; None while it is not known."""
 
@@ -83,140 +95,121 @@ def timeline(refs: Sequence[SnapshotRef], shown: str, report_of: ReportOf) -> Wi
     """The windows of `refs` around the snapshot `shown`; the line ends with the latest that has
     it. Reports that are known are read; none is computed for it.
     """
+
+    def stop(ref: SnapshotRef) -> TimelineStop:
+        report = report_of(ref)
+        return TimelineStop(
+            id=ref.id,
+            label=ref.label,
+            findings=None if report is None else findings_of(report),
+            read=report is None or report.snapshot.total_tokens > 0,
+            words=() if report is None else tuple(brief.headline(report)),
+            shown=ref.id == shown,
+        )
+
     ids = [ref.id for ref in refs]
     at = ids.index(shown) if shown in ids else len(ids) - 1
     end = min(len(refs), max(at + 1 + _SHOWN // 2, _SHOWN))
-    found = last_with_findings(refs[: max(0, at)], report_of)
-    last = None if found is None else refs[ids.index(found.snapshot.id)]
-    line = [_stop(report_of, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
+    last = last_with_findings(refs[: max(0, at)], report_of)
     return WindowTimeline(
-        line=tuple(line),
-        previous=_stop(report_of, refs[at - 1], shown) if at > 0 else None,
-        next=_stop(report_of, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
-        last=None if last is None else _stop(report_of, last, ""),
+        line=tuple(map(stop, refs[max(0, end - _SHOWN) : end])),
+        previous=stop(refs[at - 1]) if at > 0 else None,
+        next=stop(refs[at + 1]) if 0 <= at < len(refs) - 1 else None,
+        last=None if last is None else stop(refs[ids.index(last.snapshot.id)]),
     )
 
 
-def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:
-    report = report_of(ref)
-    return TimelineStop(
-        id=ref.id,
-        label=ref.label,
-        findings=None if report is None else findings_of(report),
-        read=report is None or report.snapshot.total_tokens > 0,
-        words=() if report is None else tuple(headline(report)),
-        shown=ref.id == shown,
-    )
+def _timeline(page: PageRequest, id: str) -> WindowTimeline:
+    def known(ref: SnapshotRef) -> TrendReport | None:
+        report = page.answers.known_report(ref.id)
+        return None if report is None else page.filtered(report)
+
+    return timeline(page.filter.refs(page.answers.listing().refs), id, known)
 
 
-def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport | None, str | None]:
+def _latest_known(
+    page: PageRequest, refs: Sequence[SnapshotRef]
+) -> tuple[TrendReport | None, str | None]:
     """The latest report and, when it is not of the latest window, that window's label."""
-    if not refs:
-        return None, None
     try:
-        return site.reader.report(refs[-1].id), None
+        return page.answers.report(refs[-1].id), None
     except LaterError:
-        pass
-    newest = site.reader.open(refs[-1].id).manifest.window.label
-    for ref in reversed(refs[:-1]):
-        known = site.reader.known_report(ref.id)
-        if known is not None:
-            return known, newest
-    return None, None
+        known = (page.answers.known_report(ref.id) for ref in reversed(refs[:-1]))
+        report = next((report for report in known if report is not None), None)
+        return report, None if report is None else refs[-1].label
 
 
 @page_routes.get("/")
-def _front(site: PageSite, request: Request) -> Response:
+def _front(page: AskedPage) -> Response:
     """The brief of the latest window that was asked for and has a finding, if any has."""
-    listing = site.reader.listing()
-    if not listing.refs:
-        return site.render(request, "empty.html", broken=listing.broken)
-    refs = site.filter(request).refs(listing.refs)
-    if not refs:
-        return nothing(site, request)
-    report, newer = latest_known(site, refs)
+    broken = page.answers.listing().broken
+    if not page.answers.listing().refs:
+        return page.render("empty.html", broken=broken)
+    report, newer = _latest_known(page, page.refs())
     if report is None:
         raise LaterError
-    quiet = report.compared_with is not None and not findings_of(filtered(site, request, report))
-    last = _times(site, request, report.snapshot.id).last if quiet else None
-    found = None if last is None else site.reader.known_report(last.id)
-    broken = [*listing.broken]
+    quiet = report.compared_with is not None and not findings_of(page.filtered(report))
+    last = _timeline(page, report.snapshot.id).last if quiet else None
+    found = None if last is None else page.answers.known_report(last.id)
     if found is None:
-        return _brief(site, request, report, newer=newer, broken=broken)
-    return _brief(site, request, found, newer=newer, newest=report.snapshot, broken=broken)
+        return _brief(page, report, newer=newer, broken=broken)
+    return _brief(page, found, newer=newer, newest=report.snapshot, broken=broken)
 
 
 @page_routes.get("/window/{id}")
-def _window(site: PageSite, request: Request, id: str) -> Response:
+def _window(page: AskedPage, id: str) -> Response:
     """The brief of a window; the front page where its days were not asked for."""
-    window = site.reader.open(id).manifest.window
-    if not site.filter(request).covers(window.start, window.end):
-        return RedirectResponse(site.links(request).front(), 303)
-    return _brief(site, request, site.reader.report(id))
-
-
-def filtered(site: Site, request: Request, report: TrendReport) -> TrendReport:
-    """The report with what the reader asked to see alone."""
-    chosen = site.filter(request)
-    return chosen.report(report, site.answers.about(report.snapshot.id, chosen.topic))
-
-
-def nothing(site: Site, request: Request) -> HTMLResponse:
-    """No window holds a day that was asked for."""
-    t = site.words(request)
-    first, last = site.reader.days()
-    sentence = t("filter_no_window", first=t.window(first), last=t.window(last))
-    return site.render(request, "nothing.html", sentence=sentence)
+    window = page.answers.open(id).manifest.window
+    if not page.filter.covers(window.start, window.end):
+        return RedirectResponse(page.links.front(), 303)
+    return _brief(page, page.answers.report(id))
 
 
 @page_routes.get("/window/{id}/report.{format}")
-def _handout(site: PageSite, request: Request, id: str, format: str) -> Response:
+def _handout(page: AskedPage, id: str, format: str) -> Response:
     if format not in FORMATS:
         raise HTTPException(404)
-    report = site.reader.report(site.reader.open(id).id)
-    share = site.config.trends.false_discovery
-    content = make_handout(report, site.answers.story_documents, site.reading(request), share)
-    body = FORMATS[format].write(content, site.config.chromium)
+    report = page.answers.report(page.answers.open(id).id)
+    share = page.config.trends.false_discovery
+    content = make_handout(report, page.answers.story_documents, page.reading, share)
+    body = FORMATS[format].write(content, page.config.chromium)
     return file_to_save(body, f"yeoron-{report.snapshot.id}.{format}", FORMATS[format].media_type)
 
 
 @page_routes.get("/window/{id}/{ranking}.csv")
-def _ranking_csv(site: PageSite, request: Request, id: str, ranking: str) -> Response:
+def _ranking_csv(page: AskedPage, id: str, ranking: str) -> Response:
     if ranking not in RANKINGS:
         raise HTTPException(404)
-    report = filtered(site, request, site.reader.report(id, wait_s=60.0))
+    report = page.filtered(page.answers.report(id, API_WAIT_S))
     return csv_file(ranking_csv(getattr(report, ranking)), f"{ranking}-{report.snapshot.id}.csv")
 
 
 def _brief(
-    site: Site,
-    request: Request,
+    page: PageRequest,
     report: TrendReport,
     newer: str | None = None,
     newest: WindowFigures | None = None,
-    broken: Sequence[str] = (),
+    broken: Sequence[str] | dict[str, str] = (),
 ) -> HTMLResponse:
-    t = site.words(request)
-    report = plain(filtered(site, request, report))
+    t, report = page.t, plain(page.filtered(report))
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))
-    differing, pending = _compared(site, request, report, SOON_S)
-    times = _times(site, request, report.snapshot.id)
+    differing, pending = _disagreement(page, report, SOON_S)
+    times = _timeline(page, report.snapshot.id)
     empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
     sources = report.by_source()
     brought = [n for one in sources for n in (one.documents, one.documents_before)]
-    return site.render(
-        request,
+    return page.render(
         "brief.html",
         report=report,
         leads=brief.leads(report, t),
         quiet_headline=brief.quiet_headline(report, t),
         newest=newest,
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
-        nothing=empty and bool(site.filter(request)),
-        stories=brief.story_views(report, brief.FRONT_ROWS, site.answers.story_documents, t),
+        nothing=empty and bool(page.filter),
+        stories=brief.story_views(report, brief.FRONT_ROWS, page.answers.story_documents, t),
         more_stories=report.significant_stories()[brief.FRONT_ROWS :],
         line=times.line,
         previous=times.previous,
@@ -233,112 +226,90 @@ def _brief(
     )
 
 
-def _compared(
-    site: Site, request: Request, report: TrendReport, wait_s: float
+def _disagreement(
+    page: PageRequest, report: TrendReport, wait_s: float
 ) -> tuple[Disagreement | None, bool]:
     """What the sources disagree on, None where nothing can be said; whether it is being computed.
 
     wait_s  how long to wait for it
     """
-    read = site.reader.open(report.snapshot.id).manifest.documents
-    if sum(1 for n in read.values() if n) < 2:
+    id = report.snapshot.id
+    if sum(1 for n in page.answers.open(id).manifest.documents.values() if n) < 2:
         return None, False
     try:
-        found = DisagreementQuestion(report.snapshot.id).answer(site.answers, wait_s)
+        found = DisagreementQuestion(id).answer(page.answers, wait_s)
     except (InputError, SnapshotError):
         return None, False
     except LaterError:
         return None, True
-    chosen = site.filter(request)
-    near = site.answers.about(report.snapshot.id, chosen.topic)
-    return chosen.disagreement(plain(found), near), False
+    return page.filter.disagreement(plain(found), page.near_topic(id)), False
 
 
 @page_routes.get("/window/{id}/disagreement")
-def _disagreement(site: PageSite, request: Request, id: str) -> Response:
+def _disagreement_later(page: AskedPage, id: str) -> Response:
     """The section of a brief that came before its sources were compared: 202 while they still are,
     204 where there is nothing to show.
     """
-    found, pending = _compared(site, request, site.reader.report(id), LATER_S)
+    found, pending = _disagreement(page, page.answers.report(id), LATER_S)
     if pending:
         raise LaterError
     if found is None or not found.compared:
         return Response(status_code=204)
-    sentences = brief.differ(found, site.words(request))
-    return site.render(request, "disagreement.html", found=found, sentences=sentences)
-
-
-def _times(site: Site, request: Request, id: str) -> WindowTimeline:
-    def known(ref: SnapshotRef) -> TrendReport | None:
-        report = site.reader.known_report(ref.id)
-        return None if report is None else filtered(site, request, report)
-
-    return timeline(site.filter(request).refs(site.reader.listing().refs), id, known)
+    return page.render("disagreement.html", found=found, sentences=brief.differ(found, page.t))
 
 
 @page_routes.get("/window/{id}/timeline")
-def _line(site: PageSite, request: Request, id: str) -> Response:
+def _line(page: AskedPage, id: str) -> Response:
     """The line of windows around one, once one more of them is analysed: 202 while it is not yet.
 
     They are analysed one at a time, the newest first, as a reader who opens a window comes before.
     """
-    site.reader.open(id)
-    left = [stop.id for stop in _times(site, request, id).line if stop.findings is None]
+    page.answers.open(id)
+    left = [stop.id for stop in _timeline(page, id).line if stop.findings is None]
     while left:
         try:
-            site.reader.report(left.pop(), LATER_S)
+            page.answers.report(left.pop(), LATER_S)
             break
         except SnapshotError as error:
             log.warning("a window of the line is left out: %s", error)
-    line = _times(site, request, id).line
-    return site.render(request, "timeline.html", line=line, pending=bool(left))
+    return page.render("timeline.html", line=_timeline(page, id).line, pending=bool(left))
 
 
 @page_routes.get("/snapshots")
-def _snapshots(site: PageSite, request: Request) -> Response:
-    listing = site.reader.listing()
-    rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
+def _snapshots(page: AskedPage) -> Response:
+    listing = page.answers.listing()
+    rows = [page.answers.open(ref.id).manifest for ref in reversed(listing.refs)]
     shown = rows[0].id if rows else ""
     bias: SourceBias | None = None
     with suppress(InputError):
-        bias = BiasQuestion(shown).answer(site.answers) if shown else None
-    return site.render(
-        request, "snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias
-    )
+        bias = BiasQuestion(shown).answer(page.answers) if shown else None
+    return page.render("snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias)
 
 
 @page_routes.get("/word")
 def _word_by_query(
-    site: PageSite, request: Request, w: str = "", then: str | None = None, now: str | None = None
+    page: AskedPage, w: str = "", then: str | None = None, now: str | None = None
 ) -> Response:
-    return _word(site, request, w, then, now) if w else _like(site, request, "")
+    return _word(page, w, then, now) if w else _like(page, "")
 
 
 @page_routes.get("/word/{word:path}")
-def _word(
-    site: PageSite, request: Request, word: str, then: str | None = None, now: str | None = None
-) -> Response:
-    history = WordQuestion(word).answer(site.answers)
-    word = history.word
-    t, chosen = site.words(request), site.filter(request)
-    history = chosen.history(history)
-    if not history.points:
-        return nothing(site, request)
-    latest = history.points[-1]
+def _word(page: AskedPage, word: str, then: str | None = None, now: str | None = None) -> Response:
+    history = page.history(WordQuestion(word).answer(page.answers))
+    word, latest, t = history.word, history.points[-1], page.t
     change: WordChange | None = None
     with suppress(LaterError):
-        change = ChangeQuestion(word).answer(site.answers, AT_ONCE_S)
+        change = ChangeQuestion(word).answer(page.answers, AT_ONCE_S)
     view = word_view(history, then, now, t, change)
-    return site.render(
-        request,
+    return page.render(
         "word.html",
         history=plain(history),
         view=view,
         change=None if change is None else change_sentences(change, t),
-        evidence=_evidence(site, word, view.now, chosen.sources),
-        beside=plain_beside(site.answers.beside(view.now.snapshot, word)),
-        has_evidence=site.answers.has_evidence,
-        axes=site.config.axes,
+        evidence=_evidence(page, word, view.now),
+        beside=plain_beside(page.answers.beside(view.now.snapshot, word)),
+        has_evidence=page.answers.has_evidence,
+        axes=page.config.axes,
         lede=history_sentences(history, t),
         latest=latest,
         before=history.points[-2] if len(history.points) > 1 else None,
@@ -347,44 +318,275 @@ def _word(
 
 
 @page_routes.get("/word.csv")
-def _word_csv(site: PageSite, request: Request, w: str) -> Response:
-    history = WordQuestion(w).answer(site.answers)
-    return csv_file(word_csv(site.filter(request).history(history)), "word.csv")
+def _word_csv(page: AskedPage, w: str) -> Response:
+    history = WordQuestion(w).answer(page.answers)
+    return csv_file(word_csv(page.filter.history(history)), "word.csv")
 
 
-def _evidence(
-    site: Site, word: str, point: HistoryPoint, sources: Sequence[str]
-) -> list[Evidence] | None:
+def _evidence(page: PageRequest, word: str, point: HistoryPoint) -> Sequence[Evidence] | None:
     try:
-        return site.answers.evidence(word, point.start, point.end, sources=sources)
+        return page.answers.evidence(word, point.start, point.end, sources=page.filter.sources)
     except SnapshotError as error:
         log.warning("%s", error)
         return None
 
 
 @page_routes.get("/search")
-def _search(site: PageSite, request: Request, q: str = "", like: str = "") -> Response:
+def _search(page: AskedPage, q: str = "", like: str = "") -> Response:
     """The page of the word that was typed, of any window; else the words like it."""
     if like:
-        return _like(site, request, like.strip())
+        return _like(page, like.strip())
     query = q.strip()
-    word = site.reader.vocabulary().exact(query)
-    if word is None and query and site.reader.history(query).known:
+    word = page.answers.vocabulary().exact(query)
+    if word is None and query and page.answers.history(query).known:
         word = query
-    to = site.links(request).word(word) if word else ""
-    return RedirectResponse(to, 303) if to else _like(site, request, query)
+    to = page.links.word(word) if word else ""
+    return RedirectResponse(to, 303) if to else _like(page, query)
 
 
-def _like(site: Site, request: Request, query: str) -> HTMLResponse:
-    vocabulary = site.reader.vocabulary()
-    found = vocabulary.suggest(query, 60)
-    nearest = vocabulary.nearest_spellings(query) if query and not found else []
-    return site.render(request, "search.html", query=query, found=found, nearest=nearest)
+def _like(page: PageRequest, query: str) -> HTMLResponse:
+    vocabulary = page.answers.vocabulary()
+    words = vocabulary.suggest(query, 60)
+    nearest = vocabulary.nearest_spellings(query) if query and not words else []
+    return page.render("search.html", query=query, found=words, nearest=nearest)
 
 
-def computing(site: Site, request: Request) -> HTMLResponse:
+@page_routes.get("/compare")
+def _compare(page: AskedPage, a: str = "", b: str = "") -> Response:
+    a, b = a.strip(), b.strip()
+    asked: dict[str, Any] = {"a": a, "b": b, "histories": (), "unknown": ()}
+    if not a or not b:
+        return page.render("compare.html", **asked)
+    histories = [page.answers.history(word) for word in (a, b)]
+    if not all(history.known for history in histories):
+        to = page.links.compare
+        near_to = _missing(page, histories, lambda at, near: to(a, near) if at else to(near, b))
+        return page.render("compare.html", 404, **{**asked, "unknown": near_to})
+    histories = [page.history(history) for history in histories]
+    points = [history.points[last_with_neighbours(history)] for history in histories]
+    near = [topical(point.neighbours) for point in points]
+    shown = {point.snapshot for point in histories[0].points}
+    pair = CompareQuestion(a, b).answer(page.answers)
+    nearness = [one for one in pair.nearness if one.snapshot in shown]
+    return page.render(
+        "compare.html",
+        **{**asked, "histories": histories},
+        frequency=rates_chart(histories, page.t),
+        nearness_chart=nearness_chart(nearness, page.t),
+        near=list(zip((a, b), points, near, strict=True)),
+        both={one.word for one in near[0]} & {one.word for one in near[1]},
+    )
+
+
+def _missing(
+    page: PageRequest, histories: Sequence[WordHistory], to: Callable[[int, str], str]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The words that no window knows, each with near spellings and where these lead.
+
+    to  the address of the same page with another word in the place of one
+    """
+    near = page.answers.vocabulary().nearest_spellings
+    return [
+        (history.word, [(other, to(at, other)) for other in near(history.word)])
+        for at, history in enumerate(histories)
+        if not history.known
+    ]
+
+
+@page_routes.get("/over")
+def _over(page: AskedPage, w: Watched = None) -> Response:
+    words, listing = _each_once(w or ()), page.answers.listing()
+    if not listing.refs:
+        return page.render("empty.html", broken=listing.broken)
+    asked = [page.answers.history(word) for word in words[:MOST_LINES]]
+    page.refs()
+    histories = [page.history(history) for history in asked if history.known]
+    known = [history.word for history in histories]
+    missing = _missing(page, asked, lambda _, near: page.links.over([*known, near]))
+    rates, days = None, None
+    if histories:
+        times = span(histories, page.filter)
+        rates = rates_chart(histories, page.t)
+        counts = page.answers.days(known, *times)
+        days = days_view(known, counts, times, page.filter, page.t)
+    return page.render(
+        "over.html",
+        words=known,
+        histories=histories,
+        missing=missing,
+        passed_over=words[MOST_LINES:],
+        rates=rates,
+        days=days,
+        most=MOST_LINES,
+        has_evidence=page.answers.has_evidence,
+        days_alone=days is not None,
+    )
+
+
+@page_routes.get("/compare.csv")
+def _compare_csv(page: AskedPage, a: str, b: str) -> Response:
+    pair = CompareQuestion(a, b).answer(page.answers)
+    first, second = map(page.filter.history, pair.words)
+    return csv_file(pair_csv(first, second, pair.nearness), "compare.csv")
+
+
+@page_routes.get("/windows")
+def _windows(page: AskedPage, then: str = "", now: str = "") -> Response:
+    t, refs = page.t, page.filter.refs(page.answers.listing().refs)
+    shown: dict[str, Any] = {"report": None, "notes": (), "steps": ()}
+    order = [ref.id for ref in refs]
+    if len(refs) > 1:
+        now = now or order[-1]
+        # What changed in meaning shows between neighbours.
+        then = then or order[max(order.index(now) - 1 if now in order else len(order) - 2, 0)]
+    if len(refs) < 2:
+        then, now = "", ""
+    elif then == now:
+        shown["notes"] = [t("windows_same")]
+    else:
+        if then in order and now in order and order.index(then) > order.index(now):
+            then, now = now, then
+        report = BetweenQuestion(then, now).answer(page.answers, PAGE_WAIT_S)
+        shown["notes"] = brief.say(report.notes, report.snapshot.label, t)
+        shown |= {"report": plain(page.filtered(report)), "steps": _steps(refs, report)}
+    rows = brief.FRONT_ROWS
+    return page.render("windows.html", refs=refs, then=then, now=now, rows=rows, **shown)
+
+
+@page_routes.get("/windows/{ranking}.csv")
+def _windows_csv(page: AskedPage, ranking: str, then: str, now: str) -> Response:
+    if ranking not in RANKINGS:
+        raise HTTPException(404)
+    report = BetweenQuestion(then, now).answer(page.answers, API_WAIT_S)
+    if ranking == "moved":
+        refuse_apart(report)
+    rows = getattr(page.filtered(report), ranking)
+    return csv_file(ranking_csv(rows), f"{ranking}-{then}-{now}.csv")
+
+
+def _steps(
+    refs: Sequence[SnapshotRef], report: TrendReport
+) -> list[tuple[SnapshotRef, SnapshotRef]]:
+    """The pairs of neighbours from one window to the other, where only these can be compared."""
+    before = report.compared_with
+    if before is None or all(note.code != NOT_ADJACENT for note in report.notes):
+        return []
+    ids = [ref.id for ref in refs]
+    return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
+
+
+@page_routes.get("/sources.csv")
+def _sources_csv(page: AskedPage, a: str, b: str, id: str = LATEST) -> Response:
+    contrast = ContrastQuestion(a, b, id).answer(page.answers, API_WAIT_S)
+    return csv_file(contrast_csv(contrast), f"sources-{contrast.snapshot}.csv")
+
+
+@page_routes.get("/sources")
+def _sources(page: AskedPage, a: str = "", b: str = "", id: str = LATEST) -> Response:
+    listing = page.answers.listing()
+    if not listing.refs:
+        return page.render("empty.html", broken=listing.broken)
+    manifest = page.answers.open(id).manifest
+    names = sorted(manifest.documents, key=lambda name: (-manifest.documents[name], name))
+    # Of two that are not named the largest.
+    first = a or next((name for name in names if name != b), "")
+    second = b or next((name for name in names if name != first), "")
+    chosen = [name for name in (first, second) if name]
+    contrast, sentence = None, ""
+    if len(chosen) == 2:
+        sentence = _unfit(names, chosen, page.t)
+        try:
+            if not sentence:
+                asked = ContrastQuestion(first, second, manifest.id)
+                contrast = plain(asked.answer(page.answers, PAGE_WAIT_S))
+        except InputError as error:
+            sentence = sentence_of(error, page.t)
+    return page.render(
+        "sources.html",
+        refs=listing.refs,
+        names=names,
+        chosen=chosen,
+        manifest=manifest,
+        found=contrast,
+        sentence=sentence,
+        rows=brief.FRONT_ROWS,
+    )
+
+
+def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
+    if chosen[0] == chosen[1]:
+        return t("sources_same")
+    unknown = [name for name in chosen if name not in names]
+    return t("sources_unknown", source=formats.short_word(unknown[0])) if unknown else ""
+
+
+def _map(page: PageRequest, found: NeighbourMap) -> dict[str, Any]:
+    history = WordQuestion(found.word).answer(page.answers)
+    shown = plain_map(found)
+    last = shown.windows[-1] if shown.windows else None
+    near = () if last is None else (place for place in last.places if place.near)
+    return {
+        "word": found.word,
+        "data": map_data(shown, page.t),
+        "last": last,
+        "nearest": sorted(near, key=lambda place: -place.similarity),
+        "notes": brief.say(history.notes, history.points[-1].label, page.t),
+    }
+
+
+page_routes.get("/map")(page_of(MapQuestion, "map.html", _map))
+
+
+def _each_once(words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(word.strip() for word in words if word.strip()))
+
+
+@page_routes.get("/watch")
+def _watch(page: AskedPage, w: Watched = None) -> Response:
+    words = _each_once(w or page.config.watch)
+    lines = watch_lines(page, words[:WATCHED])
+    return page.render(
+        "watch.html",
+        lines=lines,
+        chosen=w is not None,
+        passed_over=words[WATCHED:],
+        label=page.t.window(lines[0].history.points[-1].label) if lines else "",
+    )
+
+
+@dataclass(frozen=True)
+class WatchLine:
+    """A watched word; news: rankings of the latest window in which it is called clear"""
+
+    history: WordHistory
+    news: tuple[str, ...]
+
+
+def watch_lines(page: PageRequest, words: Sequence[str]) -> list[WatchLine]:
+    """The words in the latest window that was asked for."""
+    shown = page.refs()
+    if not shown:
+        return []
+    report, _ = _latest_known(page, shown)
+    news: dict[str, tuple[str, ...]] = {}
+    if report is not None and report.snapshot.id == shown[-1].id:
+        for name in RANKINGS:
+            for row in report.significant(name):
+                news[row.word] = (*news.get(row.word, ()), name)
+    histories = [page.filter.history(page.answers.history(word)) for word in words]
+    return [WatchLine(one, news.get(one.word, ())) for one in histories if one.points]
+
+
+def nothing(page: PageRequest) -> HTMLResponse:
+    """No window holds a day that was asked for."""
+    first, last = map(page.t.window, page.answers.window_days())
+    sentence = page.t("filter_no_window", first=first, last=last)
+    return page.render("nothing.html", sentence=sentence)
+
+
+def computing(page: PageRequest) -> HTMLResponse:
     """Asks again by itself."""
-    response = site.render(request, "computing.html", 202)
+    response = page.render("computing.html", 202)
     response.headers["Refresh"] = str(_RETRY_S)
     return response
 
@@ -401,19 +603,16 @@ def file_to_save(content: str | bytes, name: str, media_type: str) -> Response:
     return Response(content, media_type=media_type, headers=headers)
 
 
-def error_page(
-    site: Site, request: Request, status: int, key: str, detail: str = ""
-) -> HTMLResponse:
+def error_page(page: PageRequest, status: int, key: str, detail: str = "") -> HTMLResponse:
     """A page that says what cannot be shown.
 
     key     of the text that says why; empty: there is no such page, or nobody knows why
     detail  a sentence for whoever runs the page
     """
     # What fails may be the store, which says what the windows are.
-    t = site.words(request, "period" if status >= 500 else None)
+    t = page.words("period") if status >= 500 else page.t
     missing = status == 404 and not key
-    return site.render(
-        request,
+    return page.render(
         "error.html",
         status,
         status=status,

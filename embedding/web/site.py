@@ -7,21 +7,23 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import httpx
 from fastapi import Depends, Request
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.responses import HTMLResponse
+from jinja2 import Environment
+from starlette.responses import HTMLResponse, Response
 
 from embedding.ask.answers import Answers
-from embedding.ask.reader import Reader
 from embedding.kernel.errors import KeyedError, SnapshotError
+from embedding.kernel.records import SnapshotRef
 from embedding.show.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
+from embedding.trends.history import WordHistory
 from embedding.trends.recent import Fresh
+from embedding.trends.rows import TrendReport
 from embedding.web import charts, findings, formats
 from embedding.web.answering import Reading, absolute
 from embedding.web.config import WebConfig
@@ -29,7 +31,7 @@ from embedding.web.filters import FILTER_NAMES, PageFilter
 from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.login import Login
-from embedding.web.text import LANGUAGES, PageText, choose, unit_shown
+from embedding.web.text import LANGUAGES, PageText, choose, page_templates, unit_shown
 from embedding.web.tokens import ANALYST, READER, allows
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,10 @@ STATIC_TYPES = {
     "icon.svg": "image/svg+xml",
     "echarts.common.min.js": "text/javascript; charset=utf-8",
 }
+
+
+class NothingChosenError(Exception):
+    """No window holds a day that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -95,138 +101,170 @@ class Site:
 
     @cached_property
     def templates(self) -> Environment:
-        """Jinja with autoescape; an unknown name in a template is an error."""
-        environment = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        for filter_ in FILTERS:
-            environment.filters[filter_.__name__] = filter_
+        """Those of the pages, with the filters that write figures."""
+        environment = page_templates()
+        environment.filters.update({write.__name__: write for write in FILTERS})
+        environment.filters["tojson_attribute"] = partial(json.dumps, ensure_ascii=False)
         environment.globals.update(charts=charts)
-        environment.filters["tojson_attribute"] = lambda value: json.dumps(
-            value, ensure_ascii=False
-        )
         return environment
 
-    @property
-    def reader(self) -> Reader:
-        return self.answers.reader
 
-    def reading(self, request: Request) -> Reading:
-        """For whom an answer of this request is: language, and whole addresses of pages."""
-        origin = f"{request.url.scheme}://{request.url.netloc}"
-        return Reading(self.words(request), absolute(self.links(request), origin))
+class PageRequest:
+    """A request for a page or an answer: its language, what it asks to see alone, and how it is
+    answered.
+    """
 
-    def links(self, request: Request) -> PagePaths:
-        root = str(request.scope.get("root_path", "")).rstrip("/")
-        return PagePaths(root, self.version, self._usable(request).pairs)
+    def __init__(self, site: Site, request: Request) -> None:
+        self.site, self.request = site, request
+        self.config, self.answers = site.config, site.answers
+        self.root = str(request.scope.get("root_path", "")).rstrip("/")
+        self.login_name = str(getattr(request.state, "login_name", "") or "")
+        """Of whoever is logged in, as the login before this page says it; else empty."""
 
-    def filter(self, request: Request) -> PageFilter:
-        """What this request asks to see alone; raises KeyedError."""
-        return PageFilter.of(request.query_params)
+    @cached_property
+    def t(self) -> PageText:
+        """The texts in the reader's language, for the store's windows."""
+        return self.words(unit_shown(self.answers))
 
-    @staticmethod
-    def login_name(request: Request) -> str:
-        """The name of whoever is logged in, as the login before this page says it; else empty."""
-        return str(getattr(request.state, "login_name", "") or "")
+    def words(self, unit: str) -> PageText:
+        """The same for windows of a unit, for whom the store cannot be asked."""
+        request, accepted = self.request, self.request.headers.get("accept-language", "")
+        kept = request.cookies.get(LANGUAGE_COOKIE)
+        return PageText(choose(request.query_params.get("lang"), kept, accepted), unit)
 
-    @staticmethod
-    def may(request: Request, needed: str) -> bool:
-        """Whether the role of whoever is logged in allows what `needed` may do."""
-        return allows(str(getattr(request.state, "role", READER)), needed)
+    @cached_property
+    def links(self) -> PagePaths:
+        return PagePaths(self.root, self.site.version, self._usable.pairs)
 
-    def shared(self) -> TeamShared:
-        """What the team shares; nothing where the file cannot be read, which the log says."""
-        if self.team is None:
-            return TeamShared()
+    @cached_property
+    def reading(self) -> Reading:
+        """For whom an answer is: language, and whole addresses of pages."""
+        origin = f"{self.request.url.scheme}://{self.request.url.netloc}"
+        return Reading(self.t, absolute(self.links, origin))
+
+    @cached_property
+    def filter(self) -> PageFilter:
+        """What is asked to be seen alone; raises KeyedError."""
+        return PageFilter.of(self.request.query_params)
+
+    @cached_property
+    def _usable(self) -> PageFilter:
+        """The same, with nothing left out where it cannot be used: its error has links, too."""
         try:
-            return self.team.read()
+            return self.filter
+        except KeyedError:
+            return PageFilter()
+
+    def refs(self) -> tuple[SnapshotRef, ...]:
+        """The windows that were asked for; NothingChosenError where the store has none of them."""
+        listed = self.answers.listing().refs
+        chosen = self.filter.refs(listed)
+        if listed and not chosen:
+            raise NothingChosenError
+        return chosen
+
+    def near_topic(self, id: str) -> frozenset[str]:
+        """Words that a window uses as it uses the topic that was asked for."""
+        return self.answers.about(id, self.filter.topic)
+
+    def filtered(self, report: TrendReport) -> TrendReport:
+        """The report with what was asked to be seen alone."""
+        return self.filter.report(report, self.near_topic(report.snapshot.id))
+
+    def history(self, history: WordHistory) -> WordHistory:
+        """Of a word's history what was asked for; NothingChosenError where that is no window."""
+        chosen = self.filter.history(history)
+        if not chosen.points:
+            raise NothingChosenError
+        return chosen
+
+    def may(self, needed: str) -> bool:
+        """Whether the role of whoever is logged in allows what `needed` may do."""
+        return allows(str(getattr(self.request.state, "role", READER)), needed)
+
+    def shared(self) -> TeamShared | None:
+        """What the team shares; nothing where the file cannot be read, which the log says."""
+        try:
+            return None if self.site.team is None else self.site.team.read()
         except SnapshotError as error:
             log.warning("%s", error)
             return TeamShared()
 
-    @staticmethod
-    def _usable(request: Request) -> PageFilter:
-        """The same, with nothing left out where it cannot be used: its error has links, too."""
-        try:
-            return PageFilter.of(request.query_params)
-        except KeyedError:
-            return PageFilter()
-
-    def _whole(self, request: Request, t: PageText) -> str:
+    def _whole(self, t: PageText) -> str:
         """The windows that hold the days of the filter, as they are shown whole; empty: none."""
-        refs = self._usable(request).refs(self.reader.listing().refs)
+        refs = self._usable.refs(self.answers.listing().refs)
         ends = dict.fromkeys(t.window(ref.label) for ref in (*refs[:1], *refs[-1:]))
         return t("filter_whole", windows=" – ".join(ends)) if ends else ""
 
-    def words(self, request: Request, unit: str | None = None) -> PageText:
-        """The texts in the reader's language, for windows of `unit`: the store's if not given."""
-        return PageText(
-            choose(
-                request.query_params.get("lang"),
-                request.cookies.get(LANGUAGE_COOKIE),
-                request.headers.get("accept-language", ""),
-            ),
-            unit_shown(self.reader) if unit is None else unit,
-        )
+    def _with_language(self, language: str) -> str:
+        items = self.request.query_params.multi_items()
+        kept = [(name, value) for name, value in items if name not in {"lang", "next"}]
+        return "?" + urlencode([*kept, ("lang", language)])
 
-    def render(
-        self, request: Request, template: str, code: int = 200, **values: object
-    ) -> HTMLResponse:
+    def render(self, template: str, code: int = 200, **values: object) -> HTMLResponse:
         """A page; a language asked for in the address is kept in a cookie."""
-        t, links = self.words(request, "period" if code >= 500 else None), self.links(request)
-        html = self.templates.get_template(template).render(
+        t = self.words("period") if code >= 500 else self.t
+        query, answers = self.request.query_params, self.answers
+        rest = [one for one in query.multi_items() if one[0] not in {*FILTER_NAMES, "lang"}]
+        html = self.site.templates.get_template(template).render(
             t=t,
-            links=links,
+            links=self.links,
             window_name=t.window,
-            languages=[(one, t.name_of(one), _with_language(request, one)) for one in t.others],
+            languages=[(one, t.name_of(one), self._with_language(one)) for one in t.others],
             row_sentences=lambda name, row, report: findings.row_sentences(name, row, report, t),
             use_sentences=lambda row, first, second: findings.use_sentences(row, first, second, t),
             sureness=lambda q, significant: findings.sureness(q, t, significant=significant),
-            filter=self._usable(request),
-            filter_sources=self.reader.sources,
-            filter_days=self.reader.days,
-            timezone=self.reader.timezone,
-            filter_whole=lambda: self._whole(request, t),
-            filter_nothing="?" + urlencode(_other(request)),
-            filter_rest=_other(request),
+            filter=self._usable,
+            filter_sources=answers.sources,
+            filter_days=answers.window_days,
+            timezone=answers.timezone,
+            filter_whole=lambda: self._whole(t),
+            filter_nothing="?" + urlencode(rest),
+            filter_rest=rest,
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
-            search_example=lambda words: self.reader.vocabulary().example(words),
-            headlines=self.headlines,
-            team=None if self.team is None else self.shared(),
-            channels=self.channels,
-            login_name=self.login_name(request),
-            may_write=self.may(request, ANALYST),
-            typed_name=_typed_name(request),
-            here=_here(request),
+            search_example=lambda words: answers.vocabulary().example(words),
+            headlines=self.site.headlines,
+            team=self.shared(),
+            channels=self.site.channels,
+            login_name=self.login_name,
+            may_write=self.may(ANALYST),
+            typed_name=_typed_name(self.request),
+            here=self._here(),
             longest_note=LONGEST_NOTE,
-            can_leave=self.login is not None,
+            can_leave=self.site.login is not None,
             has_stream=self.config.status_url is not None,
             **{"query": "", "days_alone": False, **values},
         )
         response = HTMLResponse(html, status_code=code)
-        if request.query_params.get("lang") in LANGUAGES:
-            response.set_cookie(
-                LANGUAGE_COOKIE,
-                t.language,
-                max_age=365 * 24 * 3600,
-                path=links.root or "/",
-                httponly=True,
-                samesite="strict",
-            )
+        if query.get("lang") in LANGUAGES:
+            self.remember(response, LANGUAGE_COOKIE, t.language)
         return response
 
+    def remember(self, response: Response, name: str, value: str) -> None:
+        """Have the browser keep a value for a year."""
+        response.set_cookie(
+            name,
+            value,
+            max_age=365 * 24 * 3600,
+            path=self.root or "/",
+            httponly=True,
+            samesite="strict",
+        )
 
-async def _site_of(request: Request) -> Site:
-    site: Site = request.app.state.site
-    return site
+    def _here(self) -> str:
+        """The address of this page below the mount, for a form that comes back."""
+        plain = self.request.url.path
+        plain = plain.removeprefix(self.root) if self.root else plain
+        path = quote(plain, safe="/%:@!$&'()*+,;=~-._") or "/"
+        return path + (f"?{self.request.url.query}" if self.request.url.query else "")
 
 
-PageSite = Annotated[Site, Depends(_site_of)]
-"""Of the application that a route is asked by."""
+async def _asked(request: Request) -> PageRequest:
+    return PageRequest(request.app.state.site, request)
+
+
+AskedPage = Annotated[PageRequest, Depends(_asked)]
+"""What a route is asked."""
 
 
 def _typed_name(request: Request) -> str:
@@ -235,25 +273,6 @@ def _typed_name(request: Request) -> str:
         return kept.encode("ascii").decode("unicode_escape")[:LONGEST_NAME]
     except UnicodeError:
         return ""
-
-
-def _here(request: Request) -> str:
-    """The address of this page below the mount, for a form that comes back."""
-    root, path = str(request.scope.get("root_path", "")), request.url.path
-    plain = path.removeprefix(root) if root else path
-    path = quote(plain, safe="/%:@!$&'()*+,;=~-._") or "/"
-    return path + (f"?{request.url.query}" if request.url.query else "")
-
-
-def _other(request: Request) -> list[tuple[str, str]]:
-    """What the address says beside the filter."""
-    items = request.query_params.multi_items()
-    return [(name, value) for name, value in items if name not in {*FILTER_NAMES, "lang"}]
-
-
-def _with_language(request: Request, language: str) -> str:
-    kept = [(k, v) for k, v in request.query_params.multi_items() if k not in {"lang", "next"}]
-    return "?" + urlencode([*kept, ("lang", language)])
 
 
 KEPT_S = 2.0

@@ -11,11 +11,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from embedding.kernel.errors import KeyedError
 from embedding.show.team import LONGEST_NAME, LONGEST_NOTE, REPORT_FORMATS, TeamStore
-from embedding.web.exploring import watch_lines
 from embedding.web.handout.writing import FORMATS
 from embedding.web.login import local_path, read_body
-from embedding.web.pages import nothing
-from embedding.web.site import NAME_COOKIE, PageSite, Site
+from embedding.web.pages import watch_lines
+from embedding.web.site import NAME_COOKIE, AskedPage, PageRequest
 from embedding.web.tokens import ANALYST, RoleError
 
 LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
@@ -48,37 +47,29 @@ def _from_here(request: Request) -> bool:
     return bool(origin) and origin == request.headers.get("host", "")
 
 
-def _who(site: Site, request: Request, form: dict[str, str]) -> str:
-    return site.login_name(request) or form.get("who", "")
+def _who(page: PageRequest, form: dict[str, str]) -> str:
+    return page.login_name or form.get("who", "")
 
 
-def _back(site: Site, request: Request, form: dict[str, str]) -> Response:
+def _back(page: PageRequest, form: dict[str, str]) -> Response:
     """To the page that the form was on; a typed name is remembered."""
-    target = local_path(form.get("next", "/team"))
-    response = RedirectResponse(site.links(request).root + target, 303)
+    response = RedirectResponse(page.links.root + local_path(form.get("next", "/team")), 303)
     if who := form.get("who", "").strip()[:LONGEST_NAME]:
-        response.set_cookie(
-            NAME_COOKIE,
-            who.encode("unicode_escape").decode(),
-            max_age=365 * 24 * 3600,
-            path=site.links(request).root or "/",
-            httponly=True,
-            samesite="strict",
-        )
+        page.remember(response, NAME_COOKIE, who.encode("unicode_escape").decode())
     return response
 
 
-async def _team_of(site: PageSite) -> TeamStore:
-    if site.team is None:
+async def _team_of(page: AskedPage) -> TeamStore:
+    if page.site.team is None:
         raise HTTPException(404)
-    return site.team
+    return page.site.team
 
 
-async def _ordered(site: PageSite, request: Request) -> dict[str, str]:
+async def _ordered(page: AskedPage) -> dict[str, str]:
     """The fields of a form of somebody who may change what the team shares; else RoleError."""
-    if not site.may(request, ANALYST):
+    if not page.may(ANALYST):
         raise RoleError(ANALYST)
-    return await read_posted(request)
+    return await read_posted(page.request)
 
 
 Team = Annotated[TeamStore, Depends(_team_of)]
@@ -87,45 +78,41 @@ team_routes = APIRouter(prefix="/team", default_response_class=HTMLResponse)
 
 
 @team_routes.post("/watch")
-async def _watch(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
-    team.watch(form.get("word", ""), _who(site, request, form), alert="alert" in form)
-    return _back(site, request, form)
+async def _watch(page: AskedPage, team: Team, form: TeamForm) -> Response:
+    team.watch(form.get("word", ""), _who(page, form), alert="alert" in form)
+    return _back(page, form)
 
 
 @team_routes.post("/unwatch")
-async def _unwatch(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
+async def _unwatch(page: AskedPage, team: Team, form: TeamForm) -> Response:
     team.unwatch(form.get("word", ""))
-    return _back(site, request, form)
+    return _back(page, form)
 
 
 @team_routes.post("/report")
-async def _report(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
-    chosen, language = form.get("format", ""), site.words(request).language
-    team.mail_report(chosen, language, _who(site, request, form))
-    return _back(site, request, form)
+async def _report(page: AskedPage, team: Team, form: TeamForm) -> Response:
+    team.mail_report(form.get("format", ""), page.t.language, _who(page, form))
+    return _back(page, form)
 
 
 @team_routes.post("/note")
-async def _note(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
+async def _note(page: AskedPage, team: Team, form: TeamForm) -> Response:
     kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
-    team.note(kind, about, text, _who(site, request, form))
-    return _back(site, request, form)
+    team.note(kind, about, text, _who(page, form))
+    return _back(page, form)
 
 
 @team_routes.post("/unnote")
-async def _unnote(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
-    team.remove_note(form.get("id", ""), site.login_name(request) or None)
-    return _back(site, request, form)
+async def _unnote(page: AskedPage, team: Team, form: TeamForm) -> Response:
+    team.remove_note(form.get("id", ""), page.login_name or None)
+    return _back(page, form)
 
 
 @team_routes.get("")
-def _page(site: PageSite, team: Team, request: Request) -> Response:
+def _page(page: AskedPage, team: Team) -> Response:
     shared = team.read()
-    lines = watch_lines(site, request, [one.word for one in shared.words])
-    if lines is None:
-        return nothing(site, request)
-    return site.render(
-        request,
+    lines = watch_lines(page, [watched.word for watched in shared.words])
+    return page.render(
         "team.html",
         lines=list(zip(shared.words, lines, strict=False)),
         notes=tuple(reversed(shared.notes)),

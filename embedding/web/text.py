@@ -18,8 +18,9 @@ from gettext import c2py
 from pathlib import Path
 
 from babel.messages.pofile import PoFileError, read_po
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from embedding.ask.reader import Reader
+from embedding.ask.answers import Answers
 from embedding.kernel.errors import ConfigError
 
 LOCALE = Path(__file__).parent / "locale"
@@ -45,9 +46,9 @@ def unit_of(label: str) -> str:
     return "week" if last - first == timedelta(days=7) else "period"
 
 
-def unit_shown(reader: Reader) -> str:
+def unit_shown(answers: Answers) -> str:
     """What the windows of a store are, of UNIT_KEYS: as the latest one is."""
-    refs = reader.listing().refs
+    refs = answers.listing().refs
     return unit_of(refs[-1].label) if refs else "period"
 
 
@@ -92,6 +93,17 @@ def catalogue(language: str) -> TextCatalogue:
         if texts and all(texts):
             forms[key] = tuple(texts)
     return TextCatalogue(forms, found.plural_expr)
+
+
+def page_templates() -> Environment:
+    """Jinja over the pages' templates, with autoescape; an unknown name in one is an error."""
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 LANGUAGES = tuple(sorted((path.stem for path in LOCALE.glob("*.po")), key=lambda n: (n != "ko", n)))

@@ -31,7 +31,7 @@ from embedding.ask.answers import Answers
 from embedding.settings import load_settings, platform_login
 from embedding.web.headers import SecurityHeaders
 from embedding.web.login import Tries, read_form
-from embedding.web.site import STATIC_TYPES, Site, Stream
+from embedding.web.site import STATIC_TYPES, PageRequest, Site, Stream
 from embedding.web.tokens import AccessTokens, accounts
 from embedding_airflow.environment import USER
 from embedding_airflow.roles import AIRFLOW_ROLES
@@ -116,7 +116,7 @@ class AccountAuthManager(SimpleAuthManager):
 
         @app.get("/login")
         def page(request: Request, next: str = "/") -> Response:  # noqa: A002
-            return site().render(request, "login.html", next=next, wrong=False, wait=0)
+            return PageRequest(site(), request).render("login.html", next=next, wrong=False, wait=0)
 
         @app.get("/static/{name}")
         def static(name: str) -> Response:
@@ -133,8 +133,8 @@ class AccountAuthManager(SimpleAuthManager):
             user = self._tried(request, tries, form.get("name", ""), form.get("token", ""))
             if isinstance(user, int):
                 code = 429 if user else 403
-                return site().render(
-                    request, "login.html", code, next=target, wrong=True, wait=user
+                return PageRequest(site(), request).render(
+                    "login.html", code, next=target, wrong=True, wait=user
                 )
             response = RedirectResponse(target, 303)
             response.set_cookie(

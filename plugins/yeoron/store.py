@@ -64,7 +64,7 @@ def open(  # noqa: A001 - as in gzip.open
         reports = Path(store).resolve().parent / "trends"
     folder = None if reports is None else Path(reports)
     answers = Answers(AskConfig(snapshots=str(store), reports=folder, trends=config), whole=True)
-    found = answers.reader.store
+    found = answers.store
     if not (found.list() or found.broken() or found.withdrawn()):
         raise InputError(
             f"{store}: there is no snapshot in it; the folder that `yeoron train … --out FOLDER` "
@@ -121,13 +121,13 @@ class Store:
     """
 
     def __init__(self, answers: Answers) -> None:
-        self._answers, self._reader = answers, answers.reader
+        self._answers = answers
 
     def windows(self) -> Table:
         """A row a window, oldest first: its label, words, what was read in it, what it lacks."""
         rows = []
-        for ref in self._reader.list():
-            manifest = self._reader.store.manifest(ref.id)
+        for ref in self._answers.list():
+            manifest = self._answers.store.manifest(ref.id)
             rows.append(
                 {
                     "window": manifest.window.label,
@@ -139,7 +139,7 @@ class Store:
                     "snapshot": ref.id,
                 }
             )
-        return Table(rows, f"{len(rows):,} windows of {self._reader.store.uri}")
+        return Table(rows, f"{len(rows):,} windows of {self._answers.store.uri}")
 
     def stories(self, window: str = LATEST) -> Table:
         """What happened in a window: words that changed together, surest first.
@@ -176,7 +176,7 @@ class Store:
     def scores(self, window: str = LATEST, *, against: str | None = None) -> Table:
         """The figures of every word that was compared, surest first."""
         report = self._report(window, against)
-        rows = list(self._reader.scores(report, None).rows())
+        rows = list(self._answers.scores(report, None).rows())
         return Table(rows, f"All words compared in {report.snapshot.label}", _notes(report))
 
     def word(self, word: str) -> Word:
@@ -233,14 +233,14 @@ class Store:
         return known, snapshot.read_vectors(rows[rows >= 0])
 
     def __repr__(self) -> str:
-        return f"yeoron.open({self._reader.store.uri!r}): {len(self._reader.list()):,} windows"
+        return f"yeoron.open({self._answers.store.uri!r}): {len(self._answers.list()):,} windows"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return self.windows()._repr_html_()
 
     def _snapshot(self, window: str) -> Snapshot:
-        return self._reader.open(self._id("window", window))
+        return self._answers.open(self._id("window", window))
 
     def _id(self, role: str, window: str) -> str:
         """The id of the snapshot that a call names."""
@@ -249,7 +249,7 @@ class Store:
                 f"{role}: {window!r}: text is accepted: a label such as '2020-03', an id, or "
                 "'latest'."
             )
-        return self._reader.store.require(window)
+        return self._answers.store.require(window)
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
         from embedding.ask.questions import BetweenQuestion, ReportQuestion
@@ -261,7 +261,7 @@ class Store:
 
     def _ranking(self, name: str, window: str, against: str | None, shown: Sequence[str]) -> Table:
         from embedding.show.columns import trend_record
-        from embedding.trends.between import refuse_apart
+        from embedding.trends.report import refuse_apart
 
         report = self._report(window, against)
         if name == "moved" and against is not None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+from embedding.ask.answers import Answers
 from embedding.ask.config import AskConfig
-from embedding.ask.reader import Reader
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
 from embedding.trends.storage import FinishedReports, save
@@ -25,8 +25,8 @@ def test_each_is_whole_and_that_of_the_new_revision_is_computed_after(
     store = incomplete_store(tmp_path / "store", planted, lacking=())
     folder = tmp_path / "trends"
     first = store.list()[-1]
-    reader = Reader(AskConfig(snapshots=store.uri, reports=folder, refresh_s=0))
-    save(reader.report(first.id, None), folder)
+    answers = Answers(AskConfig(snapshots=store.uri, reports=folder, refresh_s=0))
+    save(answers.report(first.id, None), folder)
     last = parts(planted)[-1]
     source, documents = next(iter(last.documents.items()))
     read: dict[str, set[int]] = {}
@@ -35,7 +35,7 @@ def test_each_is_whole_and_that_of_the_new_revision_is_computed_after(
     def ask() -> None:
         while not over.is_set():
             newest = SnapshotStore(store.uri).list()[-1].id
-            found = reader.report(newest, None)
+            found = answers.report(newest, None)
             read.setdefault(found.snapshot.id, set()).add(found.snapshot.total_documents)
 
     with ThreadPoolExecutor(1) as pool:

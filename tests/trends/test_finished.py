@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from embedding.ask.answers import Answers
 from embedding.ask.config import AskConfig
-from embedding.ask.reader import Reader
 from embedding.kernel.records import SnapshotRef
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
@@ -33,10 +33,10 @@ def test_it_is_read_with_its_figures_and_not_computed(store, saved, monkeypatch)
     assert finished.report(report.snapshot.id).to_dict() == report.to_dict()
     assert len(finished.scores(report.snapshot.id)) == len(report.scores)
     monkeypatch.setattr(computing, "build_report", None)
-    reader = Reader(AskConfig(snapshots=store.uri, reports=folder))
-    again = reader.report(report.snapshot.id, None)
+    answers = Answers(AskConfig(snapshots=store.uri, reports=folder))
+    again = answers.report(report.snapshot.id, None)
     assert again.to_dict() == report.to_dict()
-    assert reader.scores(again, None).key == report.scores.key
+    assert answers.scores(again, None).key == report.scores.key
 
 
 def test_other_settings_and_other_snapshots_are_no_finished_report(store, saved) -> None:
@@ -72,6 +72,6 @@ def test_one_that_cannot_be_read_or_says_not_what_it_is_of_is_computed_again(
     path.write_text(whole[:-20], "utf-8")
     assert finished.report(report.snapshot.id) is None
     assert "computed again" in caplog.text
-    reader = Reader(AskConfig(snapshots=store.uri, reports=tmp_path))
-    again = reader.report(report.snapshot.id, None)
+    answers = Answers(AskConfig(snapshots=store.uri, reports=tmp_path))
+    again = answers.report(report.snapshot.id, None)
     assert again.to_dict() == report.to_dict()

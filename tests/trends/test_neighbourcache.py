@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from embedding.kernel.errors import InputError
-from embedding.trends.between import build_between
 from embedding.trends.history import together
 from embedding.trends.mapping import neighbour_map, scaled, turned
 from embedding.trends.nearest import NeighbourCache
-from embedding.trends.report import build_report
+from embedding.trends.report import build_between, build_report
 
 
 def test_with_all_words_frequent_they_are_the_nearest_of_all(store):

@@ -18,10 +18,9 @@ from embedding.cli import app
 from embedding.exchange.payload import UNITS
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
-from embedding.trends.between import build_between
 from embedding.trends.config import TrendsConfig
 from embedding.trends.findings import word_change
-from embedding.trends.report import NOT_ADJACENT, build_report
+from embedding.trends.report import NOT_ADJACENT, build_between, build_report
 from embedding.trends.rows import TrendReport
 
 WINDOWS, SINCE = 5, 3

@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 import pytest
 from unguarded import unguarded
 
+from embedding.ask.answers import LaterError
 from embedding.ask.config import AxisConfig
 from embedding.ask.questions import DisagreementQuestion
-from embedding.ask.reader import LaterError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.config import WebConfig
 from waiting import until

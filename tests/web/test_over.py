@@ -11,7 +11,7 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from embedding.snapshots.evidence import DAY, DayCount
-from embedding.web.exploring import days_view, span
+from embedding.web.charts import days_view, span
 from embedding.web.filters import PageFilter
 from embedding.web.text import PageText
 
@@ -49,9 +49,9 @@ def test_days_add_up_over_sources_and_days_without_a_document_are_none() -> None
 
 
 def test_the_days_shown_are_those_of_the_choice(client, config) -> None:
-    from embedding.ask.reader import Reader
+    from embedding.ask.answers import Answers
 
-    history = Reader(config).history("코로나")
+    history = Answers(config).history("코로나")
     chosen = PageFilter.of(QueryParams("from=2020-03-02&to=2020-03-05"))
     assert span([history], chosen) == (
         datetime(2020, 3, 2),

@@ -15,7 +15,7 @@ import pytest
 from fastapi import Depends, FastAPI, HTTPException
 from unguarded import unguarded
 
-from embedding.ask import reader
+from embedding.ask import answers
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import report as computing
 from embedding.trends import storage
@@ -398,9 +398,9 @@ def test_a_report_that_takes_long_is_announced(config, monkeypatch):
     wait = threading.Event()
     build = computing.build_report
     monkeypatch.setattr(computing, "build_report", lambda *a: (wait.wait(30), build(*a))[1])
-    site = reader.Reader(config.model_copy(update={"reports": None}))
+    site = answers.Answers(config.model_copy(update={"reports": None}))
     last = site.list()[-1].id
-    with pytest.raises(reader.LaterError):
+    with pytest.raises(answers.LaterError):
         site.report(last, wait_s=0.05)
     assert site.known_report(last) is None
     wait.set()
@@ -422,7 +422,7 @@ def test_an_unexpected_error_tells_no_details(config, monkeypatch, client_of):
     def fail(self):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(reader.Reader, "listing", fail)
+    monkeypatch.setattr(answers.Answers, "listing", fail)
     app = unguarded(config)
     answer = client_of(app).get("/snapshots")
     assert answer.status_code == 500

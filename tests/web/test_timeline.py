@@ -8,7 +8,7 @@ import httpx
 import pytest
 from unguarded import unguarded
 
-from embedding.ask.reader import Reader
+from embedding.ask.answers import Answers
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import report as computing
@@ -36,29 +36,29 @@ def quiet(planted, tmp_path_factory) -> WebConfig:
     return WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
 
 
-def known_of(reader: Reader):
-    return lambda ref: reader.known_report(ref.id)
+def known_of(answers: Answers):
+    return lambda ref: answers.known_report(ref.id)
 
 
 def test_every_window_says_what_it_brought(quiet: WebConfig) -> None:
-    reader = Reader(quiet)
+    answers = Answers(quiet)
     ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
-    times = timeline(reader.listing().refs, ids[-1], known_of(reader))
+    times = timeline(answers.listing().refs, ids[-1], known_of(answers))
     assert [one.id for one in times.line] == ids
     assert [one.shown for one in times.line] == [False] * 7 + [True]
     assert [one.findings for one in times.line] == [
-        findings_of(reader.report(one, wait_s=60)) for one in ids
+        findings_of(answers.report(one, wait_s=60)) for one in ids
     ]
     assert "신천지" in times.line[BORN].words
     assert (times.previous.id, times.next) == (ids[-2], None)
     assert times.last.id == max(one.id for one in times.line[:-1] if one.findings)
-    first = timeline(reader.listing().refs, ids[0], known_of(reader))
+    first = timeline(answers.listing().refs, ids[0], known_of(answers))
     assert (first.previous, first.next.id, first.last) == (None, ids[1], None)
 
 
 def test_what_is_not_known_is_not_computed(quiet: WebConfig) -> None:
-    reader = Reader(quiet.model_copy(update={"reports": None}))
-    times = timeline(reader.listing().refs, "", known_of(reader))
+    answers = Answers(quiet.model_copy(update={"reports": None}))
+    times = timeline(answers.listing().refs, "", known_of(answers))
     assert {one.findings for one in times.line} == {None}
     assert times.last is None
 
@@ -66,9 +66,9 @@ def test_what_is_not_known_is_not_computed(quiet: WebConfig) -> None:
 def test_a_quiet_window_leads_to_the_last_news(quiet: WebConfig, client_of) -> None:
     client: httpx.Client = client_of(unguarded(quiet))
     client.headers["accept-language"] = "ko"
-    reader = Reader(quiet)
+    answers = Answers(quiet)
     ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
-    known = {one: findings_of(reader.report(one, wait_s=60)) for one in ids}
+    known = {one: findings_of(answers.report(one, wait_s=60)) for one in ids}
     silent = [one for one in ids[BORN + 1 :] if not known[one]]
     assert silent, "the plan has quiet windows after the news"
     until(lambda: client.get(f"/window/{silent[0]}").status_code != 202)
@@ -105,8 +105,8 @@ def test_windows_nobody_has_analysed_are_analysed_behind_the_page(quiet, client_
         assert "신천지" in found
     assert line.strip() in page
     assert client.get("/window/nothing/timeline").status_code == 404
-    (last,) = [one for one in Reader(quiet).listing().refs if f"/window/{one.id}/" in later]
-    assert last == Reader(quiet).listing().refs[-1]
+    (last,) = [one for one in Answers(quiet).listing().refs if f"/window/{one.id}/" in later]
+    assert last == Answers(quiet).listing().refs[-1]
 
 
 def test_a_window_that_cannot_be_analysed_holds_up_no_other(quiet, client_of, monkeypatch) -> None:

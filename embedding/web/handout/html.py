@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from embedding.web import formats
 from embedding.web.handout.content import Handout, RateChart
+from embedding.web.text import page_templates
 
 LINE_COLOURS = ("#0f6b6b", "#c2491d", "#5b4bb0", "#947000")
 """Of the lines of a chart, as on the page."""
@@ -19,7 +17,7 @@ _WIDE, _HIGH, _LEFT, _TOP, _BOTTOM = 640, 200, 44, 12, 26
 
 def as_html(handout: Handout) -> str:
     """The file; it opens without a network, and prints on A4."""
-    return _environment().get_template("handout.html").render(handout=handout, picture=picture)
+    return page_templates().get_template("handout.html").render(handout=handout, picture=picture)
 
 
 def picture(chart: RateChart) -> Markup:
@@ -102,17 +100,6 @@ def _x(at: int, n: int) -> float:
 
 def _y(share: float) -> float:
     return _TOP + (_HIGH - _TOP - _BOTTOM) * (1 - share)
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _markup(template: str, *values: object) -> Markup:

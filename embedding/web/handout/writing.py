@@ -97,7 +97,7 @@ class HandoutMaker:
     def attachment(self, report: TrendReport, format: str) -> Attachment:
         """The report as a file; raises as `named_format` and `HandoutFormat.write`."""
         chosen = named_format(format)
-        to = Reading(PageText(self._language, unit_shown(self._answers.reader)), self._paths)
+        to = Reading(PageText(self._language, unit_shown(self._answers)), self._paths)
         handout = make_handout(
             report, self._answers.story_documents, to, self._config.trends.false_discovery
         )

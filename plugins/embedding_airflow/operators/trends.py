@@ -73,7 +73,7 @@ class NotifyOfReport(YeoronOperator):
         """Compose and send."""
         from airflow.sdk.exceptions import AirflowSkipException
 
-        from embedding.ask.reader import Reader
+        from embedding.ask.answers import Answers
         from embedding.show.team import TeamStore, with_team
         from embedding_airflow.notices.delivery import notify
 
@@ -82,11 +82,11 @@ class NotifyOfReport(YeoronOperator):
             context["ti"].xcom_push(key="skipped", value=reason)
             raise AirflowSkipException(reason)
         folder, page = settings.paths.trends, settings.trends_url
-        team, reader = settings.page.team, Reader(settings.page)
+        team, answers = settings.page.team, Answers(settings.page)
         config = with_team(settings.notify, TeamStore(team)) if team else settings.notify
-        report = reader.report(self.snapshot_id, None)
+        report = answers.report(self.snapshot_id, None)
         attach = partial(_attachment, settings, config, report) if config.attach != "none" else None
-        notified = notify(report, reader, folder, config, page, attach)
+        notified = notify(report, answers, folder, config, page, attach)
         self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")
         return {"id": notified.id, "sent": list(notified.sent), "words": notified.words}
 
