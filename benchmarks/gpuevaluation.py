@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
+from embedding.evaluation.judging import analogy, similarity
 from embedding.evaluation.pip import pip_loss, ppmi
-from embedding.evaluation.similarity import similarity
 from embedding.kernel.devices import to_host
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.server.rows.torchdevice import TorchDevice

@@ -14,9 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from benchmarks.heldout import held_out_loss
-from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
-from embedding.evaluation.similarity import similarity
+from embedding.evaluation.judging import analogy, similarity
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import centre_of, directions_of, frequent, sureness
 from embedding.snapshots.readability import first_axis, mean_cosine

@@ -115,8 +115,8 @@ class SearchVocabulary:
         three syllables long or more; empty where none is.
         """
         known = (word for word in (*words, *self.words) if len(word) > 2 and word in self._known)
-        found = (initials(fold(word)) for word in known)
-        return next((letters for letters in found if is_initials(letters)), "")
+        letters_of = (initials(fold(word)) for word in known)
+        return next((letters for letters in letters_of if is_initials(letters)), "")
 
     def exact(self, query: str) -> str | None:
         """The word that was typed; one that differs by case or composition alone when it is the

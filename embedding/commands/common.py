@@ -54,18 +54,19 @@ def _settings_of_what_runs() -> Settings:
     from embedding.settings import SETTINGS_VARIABLE
 
     chosen = settings()
-    found = running_platform(chosen.paths.home)
-    if found is None or (os.environ.get(SETTINGS_VARIABLE) and found.home != chosen.paths.home):
+    platform = running_platform(chosen.paths.home)
+    named = os.environ.get(SETTINGS_VARIABLE)
+    if platform is None or (named and platform.home != chosen.paths.home):
         return chosen
-    sentence = f"yeoron: of the {found.name} that runs in {found.home}."
+    sentence = f"yeoron: of the {platform.name} that runs in {platform.home}."
     print_line(sentence, "dim", to=errors)
     # Single settings of this call count, but not where it would keep its state.
     for name in [name for name in os.environ if name.startswith("YEORON_PATHS__")]:
         del os.environ[name]
     own = {name: value for name, value in os.environ.items() if name.startswith("YEORON_")}
-    os.environ.update({**found.environment, **own})
-    if settings().paths.home.resolve() != found.home.resolve():
-        os.environ["YEORON_PATHS__HOME"] = str(found.home.resolve())
+    os.environ.update({**platform.environment, **own})
+    if settings().paths.home.resolve() != platform.home.resolve():
+        os.environ["YEORON_PATHS__HOME"] = str(platform.home.resolve())
     return settings()
 
 
@@ -176,10 +177,10 @@ def sync_settings(given: Sequence[str] | None, policy: str) -> dict[str, str]:
 
 def duration(text: str | float) -> float:
     """Seconds of `90`, `90s`, `10m`, `1.5h` or `1d`; raises typer.BadParameter."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(text).strip())
-    if found is None or float(found[1]) <= 0:
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(text).strip())
+    if parts is None or float(parts[1]) <= 0:
         raise typer.BadParameter(f"{text!r}: a time such as 90, 90s, 10m or 1.5h is accepted.")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+    return float(parts[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[parts[2]]
 
 
 def silent(sentence: str) -> None:

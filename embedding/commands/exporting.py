@@ -91,16 +91,16 @@ def _format(what: str, asked: str | None, out: Path | None) -> str:
     from embedding.kernel.errors import ConfigError
 
     ending = out.suffix[1:].lower() if out is not None else ""
-    found = asked or _ENDINGS.get(ending, ending)
-    if found not in EXPORTED[what]:
-        named = f"format {found[:40]!r}" if found else "no format is given"
+    format = asked or _ENDINGS.get(ending, ending)
+    if format not in EXPORTED[what]:
+        named = f"format {format[:40]!r}" if format else "no format is given"
         accepted = ", ".join(EXPORTED[what])
         raise ConfigError(f"export {what}: {named}; accepted are {accepted}.")
-    return found
+    return format
 
 
 def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:
-    from embedding.snapshots.export import export as write_vectors
+    from embedding.show.export import export as write_vectors
 
     exported = write_vectors(snapshot, format, path)
     if exported.left_out:

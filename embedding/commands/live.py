@@ -50,12 +50,12 @@ def neighbours(
 
     Examples: `yeoron live neighbours 마스크` · `yeoron live neighbours 마스크 -n 20 --json`
     """
-    found = _ask(server, "neighbours", {"word": word, "n": n})
+    words = _ask(server, "neighbours", {"word": word, "n": n})
     if as_json:
-        print_json(found)
+        print_json(words)
         return
-    for each in found:
-        print_line(f"{each['nearness']:.3f}  {each['word']}")
+    for near in words:
+        print_line(f"{near['nearness']:.3f}  {near['word']}")
 
 
 def evaluate(
@@ -71,11 +71,11 @@ def evaluate(
     """
     from embedding.evaluation.gold import read_gold
 
-    found = _ask(server, "evaluate", {} if gold is None else {"gold": vars(read_gold(gold))})
+    figures = _ask(server, "evaluate", {} if gold is None else {"gold": vars(read_gold(gold))})
     if as_json:
-        print_json(found)
+        print_json(figures)
         return
-    for name, value in found.items():
+    for name, value in figures.items():
         print_line(f"{name:<28} {value:.4f}")
 
 
@@ -106,16 +106,16 @@ def policy(
     if name is not None:
         changes["policy"] = name
     if changes:
-        found = _ask(server, "configure", changes)
+        shown = _ask(server, "configure", changes)
     else:
         sync = _ask(server, "status", {})["sync"]
-        found = {**sync["settings"], "running": sync["running"]}
+        shown = {**sync["settings"], "running": sync["running"]}
     if as_json:
-        print_json(found)
+        print_json(shown)
         return
-    others = [name for name, owner in _OWNERS.items() if owner != found.get("policy")]
+    others = [name for name, owner in _OWNERS.items() if owner != shown.get("policy")]
     left_out = 0
-    for key, value in found.items():
+    for key, value in shown.items():
         if key.startswith(tuple(others)):
             left_out += 1
         else:

@@ -85,44 +85,44 @@ def evaluate(
     files = list(gold or wanted.gold)
     path = floors or wanted.floors
     bounds = () if path is None or pin is not None else gate.read_floors(path)
-    found = evaluate_snapshot(snapshot, files, wanted.device)
+    evaluation = evaluate_snapshot(snapshot, files, wanted.device)
     corpus = gate.corpus_digest(snapshot.manifest)
     lacks = snapshot.ref.lacks
     verdict = gate.judge(
-        found.metrics,
+        evaluation.metrics,
         bounds,
         corpus=corpus,
         gold=files,
         lacks=() if snapshot.manifest.judgeable else lacks,
     )
     if pin is not None:
-        pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
+        pinned = gate.pin(evaluation.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
     if as_json:
         outcome = {"passed": verdict.passed, "failed": verdict.reasons, "aside": verdict.aside}
-        figures = {"id": snapshot.id, "corpus": corpus, "metrics": found.metrics}
-        print_json({**figures, "skipped": found.skipped, "gate": outcome if bounds else None})
+        figures = {"id": snapshot.id, "corpus": corpus, "metrics": evaluation.metrics}
+        print_json({**figures, "skipped": evaluation.skipped, "gate": outcome if bounds else None})
     else:
-        _print(snapshot.id, found, verdict if bounds else None)
+        _print(snapshot.id, evaluation, verdict if bounds else None)
         if pin is not None:
             print_line(f"{len(pinned)} floors written to {pin}.")
     for sentence in filter(None, (verdict.unread, *lacks)):
         print_line(sentence, to=errors)
     if verdict.failed:
         raise typer.Exit(GATE_FAILED)
-    if gold and found.skipped:
+    if gold and evaluation.skipped:
         raise typer.Exit(GOLD_FAILED)
 
 
-def _print(name: str, found: SnapshotEvaluation, verdict: GateResult | None) -> None:
+def _print(name: str, evaluation: SnapshotEvaluation, verdict: GateResult | None) -> None:
     from rich.table import Table
 
     table = Table(name, "")
     table.columns[1].justify = "right"
-    for metric, value in sorted(found.metrics.items()):
+    for metric, value in sorted(evaluation.metrics.items()):
         table.add_row(metric, f"{value:,.0f}" if value == int(value) else f"{value:.4f}")
     console.print(table)
-    for sentence in found.skipped:
+    for sentence in evaluation.skipped:
         print_line(f"Skipped: {sentence}", to=errors)
     if verdict is None:
         return
@@ -156,7 +156,8 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     broken, gone = store.broken(), store.withdrawn()
     if as_json:
         summary = {
-            name: {"at": one.at.isoformat(), "reason": one.reason} for name, one in gone.items()
+            name: {"at": withdrawal.at.isoformat(), "reason": withdrawal.reason}
+            for name, withdrawal in gone.items()
         }
         listed = [ref.to_dict() for ref in refs]
         print_json({"snapshots": listed, "broken": broken, "withdrawn": summary})
@@ -175,15 +176,15 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     for ref in refs:
         window = Window(ref.window_start, ref.window_end)
         missing = store.manifest(ref.id).lacking if ref.lacks else ()
-        lacks = ", ".join(one.part for one in missing) or "–"
+        lacks = ", ".join(lack.part for lack in missing) or "–"
         table.add_row(ref.id, window.label, f"{ref.words:,}", lacks, ref.parent or "–")
     console.print(table)
     for sentence in (sentence for ref in refs for sentence in ref.lacks):
         print_line(sentence, "yellow")
     for name, why in broken.items():
         print_line(f"broken: {name}: {why}", "red")
-    for name, one in gone.items():
-        print_line(f"withdrawn: {name}, {one.at:%Y-%m-%d}: {one.reason}", "dim")
+    for name, withdrawal in gone.items():
+        print_line(f"withdrawn: {name}, {withdrawal.at:%Y-%m-%d}: {withdrawal.reason}", "dim")
 
 
 def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:
@@ -257,14 +258,14 @@ def neighbours(
     Example: `yeoron snapshot neighbours 마스크 -n 20`
     """
     snapshot = open_snapshot(id, snapshots)
-    found = snapshot.neighbours(word, n)
+    words = snapshot.neighbours(word, n)
     if why := snapshot.unreadable:
         print_line(f"snapshot {snapshot.id}: {why}", to=errors)
-        found = []
+        words = []
     if as_json:
-        print_json([{"word": other, "nearness": near} for other, near in found])
+        print_json([{"word": other, "nearness": near} for other, near in words])
         return
-    for other, near in found:
+    for other, near in words:
         print_line(f"{near:.3f}  {other}")
 
 
@@ -290,7 +291,7 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
         return [f"{snapshot.id}: it lacks nothing of {label}."]
     start = int(snapshot.ref.window_start.timestamp())
     try:
-        found = ask(location, line, CALL, {"window": start}, _LONGEST_S)
+        published = ask(location, line, CALL, {"window": start}, _LONGEST_S)
     except UnavailableError as error:
         raise UnavailableError(
             f"{label} is not amended: {error} Nodes of a running platform read a window again; "
@@ -303,8 +304,8 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
                 "cannot do it; start the platform again with this one (`yeoron down`, `yeoron up`)."
             ) from error
         raise RefusedError(f"{label} is not amended: {error}") from error
-    left = [sentence(Missing.model_validate(one), label) for one in found["missing"]]
-    done = f"{found['id']}: revision {found['revision']} of {label}."
+    left = [sentence(Missing.model_validate(one), label) for one in published["missing"]]
+    done = f"{published['id']}: revision {published['revision']} of {label}."
     return [done, *(left or ["It lacks nothing of its window any more."])]
 
 

@@ -145,9 +145,9 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
 
     report = _compared(asked)
     every = report.stories if as_json else report.significant_stories()
-    chosen = [(one, asked.answers.story_documents(one, report)) for one in every[:limit]]
+    chosen = [(story, asked.answers.story_documents(story, report)) for story in every[:limit]]
     if as_json:
-        rows = [{**to_plain(one), **_plain(where)} for one, where in chosen]
+        rows = [{**to_plain(story), **_plain(where)} for story, where in chosen]
         head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
         sys.stdout.write(to_json({**head, "notes": report.notes, "stories": rows}))
         return
@@ -158,8 +158,8 @@ def stories(asked: AskedWindow, limit: LimitOption = 20, as_json: Json = False) 
         if judged(report):
             console.print("Nothing stands out: no change is larger than chance alone could give.")
         _print_last(asked, report, "stories")
-    for at, (one, where) in enumerate(chosen, start=1):
-        title, *lines = story_lines(one, where)
+    for at, (story, where) in enumerate(chosen, start=1):
+        title, *lines = story_lines(story, where)
         console.print()
         print_line(f"{at}. {title}", "bold")
         for line in lines:
@@ -208,8 +208,8 @@ def score(
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
     from embedding.trends.material import Snapshots, gather
+    from embedding.trends.moved import why_not
     from embedding.trends.report import TwoSnapshots
-    from embedding.trends.scores import why_not
     from embedding.trends.scoretable import COLUMNS
 
     named, report = read_words(words), _compared(asked, between, scores=True)
@@ -274,18 +274,18 @@ def axis(
         title, sentence = next(iter(faults.items()))
         of_poles = title and sentence.startswith(("positive:", "negative:"))
         raise InputError(f"axis {title}, {sentence}" if of_poles else sentence)
-    if not any(one.points for one in histories.values()) and word not in snapshot:
+    if not any(title.points for title in histories.values()) and word not in snapshot:
         raise answers.unknown(word)
     if form.is_table:
-        for one in axes:
-            if one in histories:
-                console.print(axis_table(histories[one], one or None))
+        for title in axes:
+            if title in histories:
+                console.print(axis_table(histories[title], title or None))
             else:
-                print_line(f"{one}: {faults[one]}")
+                print_line(f"{title}: {faults[title]}")
         return
     # Axes of the settings are named in JSON (a list) and in CSV (a column).
-    known = {one: to_plain(history) for one, history in histories.items()}
-    plain = [{"axis": one, "error": faults.get(one), **known.get(one, {})} for one in axes]
+    known = {title: to_plain(history) for title, history in histories.items()}
+    plain = [{"axis": title, "error": faults.get(title), **known.get(title, {})} for title in axes]
     form.write(histories.get("", plain), lambda: axes_csv(histories))
 
 
@@ -352,9 +352,9 @@ def report(
     folder, reader = out or asked.settings.paths.trends, asked.answers
     written = []
     # An empty store says so when it is asked for its latest.
-    for one in (every and [ref.id for ref in reader.list()]) or [reader.named(asked.id)]:
+    for id in (every and [ref.id for ref in reader.list()]) or [reader.named(asked.id)]:
         with console.status("Comparing windows …"):
-            built = build_report(reader, one, asked.settings.trends, folder)
+            built = build_report(reader, id, asked.settings.trends, folder)
         written.append(str(save(built, folder)))
     if as_json:
         print_json(written)
@@ -494,9 +494,9 @@ def axes_asked(
                 "the settings answer."
             )
         split = [[word.strip() for word in (pole or "").split(",")] for pole in given.values()]
-        one, other = (tuple(filter(None, words)) for words in split)
-        return {"": (one, other)}
-    axes = {one.name: (one.positive, one.negative) for one in configured}
+        ends = (tuple(filter(None, words)) for words in split)
+        return {"": (next(ends), next(ends))}
+    axes = {axis.name: (axis.positive, axis.negative) for axis in configured}
     if name is not None and name not in axes:
         known = ", ".join(axes) or "none"
         raise InputError(f"--axis {name[:40]}: the settings' axes (web.axes) are {known}.")
@@ -582,19 +582,19 @@ def read_words(path: Path) -> list[str]:
         raise InputError(f"{path}: it is not UTF-8 text; one word a line is expected.") from error
     except OSError as error:
         raise InputError(f"{path}: it cannot be read: {error.strerror}.") from error
-    found: dict[str, int] = {}
+    lines_of: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         word = unicodedata.normalize("NFC", line.strip())
-        if word in found:
+        if word in lines_of:
             raise InputError(
-                f"{path}, line {number}: {word[:80]!r} stands in line {found[word]} too; each word "
-                "is listed once."
+                f"{path}, line {number}: {word[:80]!r} stands in line {lines_of[word]} too; each "
+                "word is listed once."
             )
         if word:
-            found[word] = number
-    if not found:
+            lines_of[word] = number
+    if not lines_of:
         raise InputError(f"{path}: it holds no word; one word a line is expected.")
-    return list(found)
+    return list(lines_of)
 
 
 def report_of(

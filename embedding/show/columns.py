@@ -139,15 +139,15 @@ def contrast_csv(answer: SourceContrast, limit: int | None = None) -> str:
 
 def pair_csv(first: WordHistory, second: WordHistory, nearness: Sequence[Together]) -> str:
     """Two words side by side as CSV, a line a window."""
-    cosines = {one.snapshot: one.cosine for one in nearness}
+    cosines = {point.snapshot: point.cosine for point in nearness}
     others = {point.snapshot: point for point in second.points}
     rows = []
-    for one in first.points:
-        other = others.get(one.snapshot)
-        window = (one.label, first.word, second.word)
-        documents = (one.documents, None if other is None else other.documents)
-        rates = (one.per_1000_documents, None if other is None else other.per_1000_documents)
-        cells = (*window, *documents, *rates, cosines.get(one.snapshot), one.snapshot)
+    for point in first.points:
+        other = others.get(point.snapshot)
+        window = (point.label, first.word, second.word)
+        documents = (point.documents, None if other is None else other.documents)
+        rates = (point.per_1000_documents, None if other is None else other.per_1000_documents)
+        cells = (*window, *documents, *rates, cosines.get(point.snapshot), point.snapshot)
         rows.append(to_plain(dict(zip(_PAIR, cells, strict=True))))
     return as_csv(_PAIR, rows)
 

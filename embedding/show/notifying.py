@@ -105,5 +105,8 @@ class NotifyConfig(Config):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        found = {"email": bool(self.email_to), "webhook": bool(self.webhook.get_secret_value())}
-        return tuple(name for name, configured in found.items() if configured)
+        configured_by = {
+            "email": bool(self.email_to),
+            "webhook": bool(self.webhook.get_secret_value()),
+        }
+        return tuple(name for name, configured in configured_by.items() if configured)

@@ -139,8 +139,8 @@ class TeamStore:
     def remove_note(self, id: str, who: str | None) -> None:
         """Remove a note: one's own, or any where nobody is known by name (`who` None)."""
 
-        def kept(one: TeamNote) -> bool:
-            return one.id != id or (who is not None and one.who != who)
+        def kept(note: TeamNote) -> bool:
+            return note.id != id or (who is not None and note.who != who)
 
         self._change(lambda shared: replace(shared, notes=tuple(filter(kept, shared.notes))))
 
@@ -199,10 +199,10 @@ def _name(who: str) -> str:
 
 
 def _plain(text: str, longest: int, key: str) -> str:
-    found = " ".join(_printable(text).split())
-    if not found or len(found) > longest:
+    plain = " ".join(_printable(text).split())
+    if not plain or len(plain) > longest:
         raise KeyedError(key, f"between 1 and {longest} characters are accepted.")
-    return found
+    return plain
 
 
 def _lines(text: str) -> str:

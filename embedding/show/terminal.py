@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -21,12 +22,14 @@ if TYPE_CHECKING:  # these compare windows: a table of what was compared need no
     from embedding.trends.axis import AxisHistory
     from embedding.trends.bias import SourceBias
     from embedding.trends.contrast import SourceContrast
-    from embedding.trends.history import ShiftFigure, WordHistory
+    from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
     from embedding.trends.stories import StoryDocuments
 
 
 REST, RATE = 92, 6
 """Cells that a word's table takes without its sources, and those of a rate."""
+_figures, _words = partial(Column, justify="right"), partial(Column, overflow="fold")
+"""Columns of figures, and of lists of words."""
 
 
 def ranking_title(report: TrendReport, name: str) -> str:
@@ -57,17 +60,18 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
         if any(row.support for row in rows):
             sentences.append("Copies of a text count once.")
         sentences += _resting(rows)
-    table = Table(title=title, caption=" ".join(sentences) or None)
-    for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
-        table.add_column(title, justify="right" if right else "left")
-    table.add_column("shift" if name == "moved" else "spread", justify="right")
     by_rate = name in ("risen", "fallen")
-    with_authors = any(row.authors for row in every)
-    held = "documents/authors" if with_authors else "documents"
-    table.add_column("per 1,000 documents" if by_rate else held, justify="right")
-    if name == "moved":
-        table.add_column("since")
-    table.add_column("neighbours then → now", overflow="fold")
+    table = Table(
+        _figures("#"),
+        "word",
+        *map(_figures, ("z", "q")),
+        _figures("shift" if name == "moved" else "spread"),
+        _figures("per 1,000 documents" if by_rate else _written(every)),
+        *(["since"] if name == "moved" else []),
+        _words("neighbours then → now"),
+        title=title,
+        caption=" ".join(sentences) or None,
+    )
     for at, row in enumerate(rows, start=1):
         spread = "" if row.spread is None else f"{row.spread:.2f}"
         table.add_row(
@@ -136,17 +140,18 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
         sentences.append("Rates by source: --csv, or a wider terminal.")
     sentences += [] if change is None else [_dated(change)]
     sentences += [f"Read before as: {escape(' · '.join(history.parts))}."] if history.parts else []
-    table = Table(title=escape(shortened(history.word)), caption=" ".join(sentences) or None)
-    table.add_column("window")
-    with_authors = any(point.authors for point in history.points)
-    held = "documents/authors" if with_authors else "documents"
-    for title in ("count", held, "per 1,000", *map(escape, map(shortened, shown))):
-        table.add_column(title, justify="right")
     # The model remembers the windows before: its shift follows the words shown too late.
     with_shift = not all(point.by_use for point in history.points)
-    for title in ("shift", "95 %") if with_shift else ():
-        table.add_column(title, justify="right")
-    table.add_column("neighbours", overflow="fold")
+    figures = ["count", _written(history.points), "per 1,000"]
+    figures += [escape(shortened(source)) for source in shown]
+    figures += ["shift", "95 %"] if with_shift else []
+    table = Table(
+        "window",
+        *map(_figures, figures),
+        _words("neighbours"),
+        title=escape(shortened(history.word)),
+        caption=" ".join(sentences) or None,
+    )
     for point in history.points:
         moved = point.shift_previous
         rates = {one.source: one.per_1000_documents for one in point.sources}
@@ -156,17 +161,21 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
             _held(point.documents, point.authors),
             _rate(point.per_1000_documents),
             *(_rate(rates.get(source)) for source in shown),
-            *(_shift_cells(moved) if with_shift else ()),
+            *(_interval(moved) if with_shift else ()),
             escape(names_of(point.neighbours, 8)),
         )
     return table
+
+
+def _written(counted: Sequence[TrendRow | HistoryPoint]) -> str:
+    return "documents/authors" if any(one.authors for one in counted) else "documents"
 
 
 def _held(documents: int, authors: int | None) -> str:
     return f"{documents:,}" if authors is None else f"{documents:,}/{authors:,}"
 
 
-def _shift_cells(moved: ShiftFigure | None) -> tuple[str, str]:
+def _interval(moved: ShiftFigure | None) -> tuple[str, str]:
     if moved is None:
         return "–", "–"
     return f"{moved.shift:.2f}", f"{moved.low:.2f}–{moved.high:.2f}"
@@ -247,22 +256,21 @@ def _placed(cell: str, size: int, *, right: bool) -> str:
     return " " * (size - cell_len(cell)) + cell if right else set_cell_size(cell, size)
 
 
-def bias_table(found: SourceBias) -> Table:
+def bias_table(bias: SourceBias) -> Table:
     """For the terminal, a line a source; what the proposed weights cost stands below."""
-    before = [one.bias for one in found.windows[:-1] if one.bias is not None]
+    before = [one.bias for one in bias.windows[:-1] if one.bias is not None]
     was = f", in the window before {before[-1].excess:.3f} ({before[-1].source})" if before else ""
     table = Table(
-        title=f"Loss before learning by source · {found.label}",
+        "source",
+        *map(_figures, ("loss", "excess", "tokens", "share", "weight", "proposed")),
+        title=f"Loss before learning by source · {bias.label}",
         caption_justify="left",
         caption=escape(
-            f"{shortened(found.bias.source)} is served worst: {found.bias.excess:.3f} nats above "
-            f"the mean of {found.bias.mean:.3f}{was}. {cost_of(found)}"
+            f"{shortened(bias.bias.source)} is served worst: {bias.bias.excess:.3f} nats above "
+            f"the mean of {bias.bias.mean:.3f}{was}. {cost_of(bias)}"
         ),
     )
-    table.add_column("source")
-    for title in ("loss", "excess", "tokens", "share", "weight", "proposed"):
-        table.add_column(title, justify="right")
-    for row in found.sources:
+    for row in bias.sources:
         scored = row.loss is not None and row.excess is not None
         table.add_row(
             escape(shortened(row.source)),
@@ -276,44 +284,43 @@ def bias_table(found: SourceBias) -> Table:
     return table
 
 
-def weights_setting(found: SourceBias) -> str:
+def weights_setting(bias: SourceBias) -> str:
     """The proposed weights as settings take them: a line of TOML."""
-    proposed = {row.source: row.proposed for row in found.sources if row.proposed is not None}
+    proposed = {row.source: row.proposed for row in bias.sources if row.proposed is not None}
     pairs = (f"{json.dumps(k, ensure_ascii=False)} = {v}" for k, v in sorted(proposed.items()))
     return "node.source_weights = { " + ", ".join(pairs) + " }"
 
 
-def cost_of(found: SourceBias) -> str:
+def cost_of(bias: SourceBias) -> str:
     """What the weights may cost the mean, and what those in use were seen to cost."""
-    limit, sentences = f"at most {found.limit:.1%} is allowed", []
-    if found.predicted is None:
+    limit, sentences = f"at most {bias.limit:.1%} is allowed", []
+    if bias.predicted is None:
         sentences.append("No step before a source was scored in two windows")
     else:
         sentences.append(
-            f"Predicted rise of the mean by what is proposed: {found.predicted:+.2%} ({limit})"
+            f"Predicted rise of the mean by what is proposed: {bias.predicted:+.2%} ({limit})"
         )
-    if found.measured is not None:
-        sentences.append(f"Measured with those in use: {found.measured:+.2%}")
-    if found.returning:
+    if bias.measured is not None:
+        sentences.append(f"Measured with those in use: {bias.measured:+.2%}")
+    if bias.returning:
         sentences.append("That is above the limit, so they go back towards 1")
     return ". ".join(sentences) + "."
 
 
-def contrast_table(found: SourceContrast, limit: int = 20) -> Table:
+def contrast_table(contrast: SourceContrast, limit: int = 20) -> Table:
     """For the terminal."""
-    first, second = escape(shortened(found.first)), escape(shortened(found.second))
+    first, second = escape(shortened(contrast.first)), escape(shortened(contrast.second))
     table = Table(
-        title=f"{first} against {second} · {found.label}",
-        caption=sure_note(any(row.significant for row in found.rows))
-        if found.rows
+        _figures("#"),
+        "word",
+        *map(_figures, ("z", "q", "mentions")),
+        *(_words(f"used as, {source}") for source in (first, second)),
+        title=f"{first} against {second} · {contrast.label}",
+        caption=sure_note(any(row.significant for row in contrast.rows))
+        if contrast.rows
         else "no word was used often enough by both",
     )
-    for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
-        table.add_column(title, justify="right" if right else "left")
-    table.add_column("mentions", justify="right")
-    for title in (first, second):
-        table.add_column(f"used as, {title}", overflow="fold")
-    for at, row in enumerate(found.rows[:limit], start=1):
+    for at, row in enumerate(contrast.rows[:limit], start=1):
         table.add_row(
             str(at),
             escape(shortened(row.word)) + (" *" if row.significant else ""),
@@ -334,16 +341,15 @@ def axis_table(history: AxisHistory, name: str | None = None) -> Table:
     poles = " ".join(history.negative), " ".join(history.positive)
     between = f"{shortened(poles[0])} (−1) and {shortened(poles[1])} (1)"
     table = Table(
+        "window",
+        "source",
+        *map(_figures, ("mentions", "position", "95 %")),
         title=escape(f"{shortened(history.word)} · {name}")
         if name
         else escape(f"{shortened(history.word)} between {between}"),
         caption_justify="left",
         caption=escape(_under_axis(history, named=name is not None)) or None,
     )
-    table.add_column("window")
-    table.add_column("source")
-    for title in ("mentions", "position", "95 %"):
-        table.add_column(title, justify="right")
     for point in history.points:
         unknown = point.low is None or point.high is None
         table.add_row(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -83,11 +84,12 @@ def erase(folder: Path, *, word: str | None = None, source: str | None = None) -
     for left in (draft, whole):
         shutil.rmtree(left, ignore_errors=True)
     draft.mkdir()
-    row = _row(_read(folder / VECTORS), word)
+    words = _read(folder / VECTORS)["word"]
+    erased = _Erased(word, source, -1 if word is None else int(pc.index(words, word).as_py()))
     for path in folder.iterdir():
         change = _CHANGES.get(path.name)
         if change is not None:
-            table = change(_read(path), word, source, row)
+            table = change(_read(path), erased)
             batches = table.combine_chunks().to_batches()
             empty = pa.RecordBatch.from_pylist([], schema=table.schema)
             write_batch(draft / path.name, batches[0] if batches else empty)
@@ -130,11 +132,17 @@ def counts_without(manifest: Manifest, source: str | None) -> dict[str, object]:
     }
 
 
-_Change = Callable[[pa.Table, str | None, str | None, int], pa.Table]
+@dataclass(frozen=True)
+class _Erased:
+    """A word, with its row (-1: none), or a source."""
+
+    word: str | None
+    source: str | None
+    row: int
 
 
-def _vectors(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
-    del word, source
+def _vectors(table: pa.Table, erased: _Erased) -> pa.Table:
+    row = erased.row
     if row < 0:
         return table
     batch = table.to_batches()[0]
@@ -160,11 +168,10 @@ def _vectors(table: pa.Table, word: str | None, source: str | None, row: int) ->
     return pa.table(columns)
 
 
-def _counts(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
-    del row
+def _counts(table: pa.Table, erased: _Erased) -> pa.Table:
     plain = [pc.cast(table[name], pa.string()) for name in ("word", "source")]
     gone = np.zeros(table.num_rows, dtype=bool)
-    for values, wanted in zip(plain, (word, source), strict=True):
+    for values, wanted in zip(plain, (erased.word, erased.source), strict=True):
         if wanted is not None:
             gone |= pc.equal(values, wanted).to_numpy(zero_copy_only=False)
     kept = table.filter(pa.array(~gone))
@@ -176,26 +183,24 @@ def _counts(table: pa.Table, word: str | None, source: str | None, row: int) -> 
     return kept
 
 
-def _usage(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
-    del word
-    gone = table["row"].to_numpy() == row
-    if source is not None:
-        gone |= pc.equal(table["source"], source).to_numpy(zero_copy_only=False)
+def _usage(table: pa.Table, erased: _Erased) -> pa.Table:
+    gone = table["row"].to_numpy() == erased.row
+    if erased.source is not None:
+        gone |= pc.equal(table["source"], erased.source).to_numpy(zero_copy_only=False)
     return table.filter(pa.array(~gone))
 
 
-def _contexts(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
-    del word, source
-    gone = (table["word"].to_numpy() == row) | (table["context"].to_numpy() == row)
-    return table.filter(pa.array(~gone))
+def _contexts(table: pa.Table, erased: _Erased) -> pa.Table:
+    gone = [table[name].to_numpy() == erased.row for name in ("word", "context")]
+    return table.filter(pa.array(~(gone[0] | gone[1])))
 
 
-def _phrases(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
-    del source, row
+def _phrases(table: pa.Table, erased: _Erased) -> pa.Table:
+    word = erased.word
     return table if word is None else table.filter(pa.array(~_phrased(table, word)))
 
 
-_CHANGES: dict[str, _Change] = {
+_CHANGES: dict[str, Callable[[pa.Table, _Erased], pa.Table]] = {
     VECTORS: _vectors,
     COUNTS: _counts,
     EARLIER_FILE: _counts,
@@ -218,10 +223,6 @@ def _hidden(folder: Path) -> Path:
     shutil.rmtree(old, ignore_errors=True)
     folder.rename(old)
     return old
-
-
-def _row(vectors: pa.Table, word: str | None) -> int:
-    return -1 if word is None else int(pc.index(vectors["word"], word).as_py())
 
 
 def _read(path: Path) -> pa.Table:

@@ -163,8 +163,8 @@ class EvidenceStore:
             if row["url"]:
                 once[row["url"]] = Evidence(row["url"], row["source"], day_of(row["day"]))
         by_source: dict[str, list[Evidence]] = {}
-        for one in sorted(once.values(), key=lambda one: (-one.published.toordinal(), one.url)):
-            by_source.setdefault(one.source, []).append(one)
+        for document in sorted(once.values(), key=_newest):
+            by_source.setdefault(document.source, []).append(document)
         return _in_turn(list(by_source.values()), n)
 
     def days(self, words: Sequence[str], start: datetime, end: datetime) -> list[DayCount]:
@@ -442,11 +442,16 @@ def _months(days: np.ndarray[tuple[int], np.dtype[np.int32]]) -> np.ndarray:
     return np.asarray(days).astype("datetime64[D]").astype("datetime64[M]").astype(str)
 
 
+def _newest(document: Evidence) -> tuple[int, str]:
+    """Newest first, by address where equal."""
+    return -document.published.toordinal(), document.url
+
+
 def _in_turn(groups: Sequence[list[Evidence]], n: int) -> list[Evidence]:
     chosen = []
     for turn in range(max(len(group) for group in groups)):
         chosen += [group[turn] for group in groups if turn < len(group)]
-    return sorted(chosen[:n], key=lambda document: (-document.published.toordinal(), document.url))
+    return sorted(chosen[:n], key=_newest)
 
 
 def _safe(name: str) -> str:

@@ -161,11 +161,11 @@ class Snapshot:
         """How words were used in this window; None when it was not added up."""
         if USAGE not in self.manifest.files:
             return None
-        found = read_usage(self._mapped(USAGE), self.dim, self.release)
+        usage = read_usage(self._mapped(USAGE), self.dim, self.release)
         if BUSIEST_FILE not in self.manifest.files:
-            return found
+            return usage
         return replace(
-            found, busiest=read_usage(self._mapped(BUSIEST_FILE), self.dim, self.release)
+            usage, busiest=read_usage(self._mapped(BUSIEST_FILE), self.dim, self.release)
         )
 
     @cached_property

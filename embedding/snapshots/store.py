@@ -153,8 +153,8 @@ class SnapshotStore:
         if name in self.withdrawn():
             # Whoever cuts it again stands behind it.
             self.reinstate([name])
-        for older, one in self._revisions(name).items() if revision > 2 else ():
-            if one.revision < revision - 1:
+        for older, manifest in self._revisions(name).items() if revision > 2 else ():
+            if manifest.revision < revision - 1:
                 self._place.remove(older)
         return published["manifest"].ref(self._place.address(name))
 
@@ -326,11 +326,11 @@ class SnapshotStore:
             newest = self.manifest(name)
             begin = f"{newest.window.label}-"
             names = self._place.names() if newest.revision > 1 else []
-            for other in (one for one in names if one.startswith(begin) and one != name):
+            for other in (known for known in names if known.startswith(begin) and known != name):
                 with suppress(SnapshotError):
-                    one = self.manifest(other)
-                    if _series(one) == _series(newest) and one.revision < newest.revision:
-                        revisions[other] = one
+                    manifest = self.manifest(other)
+                    if _series(manifest) == _series(newest) and manifest.revision < newest.revision:
+                        revisions[other] = manifest
         return revisions
 
     def _scan(self) -> tuple[Refs, dict[str, str]]:

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
@@ -35,10 +37,10 @@ from embedding.trends.permutation import (
 )
 from embedding.trends.replicas import Labels, Units, UsedWords
 from embedding.trends.rows import ContextPull, Support, TrendRow
-from embedding.trends.scores import word_scores
-from embedding.trends.scoretable import WordScores
+from embedding.trends.scoretable import COLUMNS, SCHEMA, WordScores
 from embedding.trends.shift import shift
 from embedding.trends.significance import TestArray, benjamini_hochberg
+from embedding.trends.storage import key_of
 
 SHORT = 0.05
 """p in its window up to which a word that was not called was just short."""
@@ -133,8 +135,8 @@ class JudgedWords:
 
     def scores(self, limit: float) -> TestArray:
         """float64 [n]: how much those changed whose q is at most `limit`; 0 of the others."""
-        found: TestArray = np.where(self.ranked.q <= limit, np.maximum(self.shift, 0.0), 0.0)
-        return found
+        figures: TestArray = np.where(self.ranked.q <= limit, np.maximum(self.shift, 0.0), 0.0)
+        return figures
 
     def interval(self, word: int) -> tuple[float, float] | tuple[None, None]:
         """Of the shift of a word, 95 %; None where documents do not say it."""
@@ -373,12 +375,12 @@ def touched_words(before: Mapping[str, int], after: Mapping[str, int]) -> set[st
     before, after  occurrences of the words that were read in each window
     """
     touched: set[str] = set()
-    for one, other in ((after, before), (before, after)):
+    for window, other in ((after, before), (before, after)):
         whole: Counter[str] = Counter()
-        for word in one.keys() - other.keys():
+        for word in window.keys() - other.keys():
             if parts := _parts(word, other):
                 touched.add(word)
-                whole.update(dict.fromkeys(parts, one[word]))
+                whole.update(dict.fromkeys(parts, window[word]))
         touched.update(part for part, count in whole.items() if count >= _SHARE * other[part])
     return touched
 
@@ -421,3 +423,71 @@ def pulling(snapshot: Snapshot, word: str) -> tuple[ContextPull, ...]:
         for place in pulls.of(row)
     ]
     return tuple(sorted(contexts, key=lambda context: (-context.share, context.word)))
+
+
+def word_scores(
+    words: Sequence[str],
+    figures: dict[str, TestArray],
+    order: IntArray,
+    material: ReportInput,
+    config: TrendsConfig,
+    limit: float,
+) -> WordScores:
+    """All words that were compared, n of them.
+
+    figures  z, p, q, shift and expected, float [n] each
+    order    int64 [n], the words by rank
+    limit    q up to which a word is called
+    """
+    ordered = [words[at] for at in order]
+    columns: dict[str, Any] = {"rank": np.arange(1, len(words) + 1), "word": ordered}
+    columns |= {name: values[order].astype(np.float64) for name, values in figures.items()}
+    columns["significant"] = columns["q"] <= limit
+    for suffix, window in (("_before", material.past[-1]), ("", material.now)):
+        columns[f"count{suffix}"] = window.counts_of(ordered)
+        columns[f"documents{suffix}"] = window.documents_of(ordered)
+    table = pa.table({name: columns[name] for name in COLUMNS}, schema=SCHEMA)
+    return WordScores(table, _key(material, config))
+
+
+def no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
+    """Where no word was compared."""
+    return WordScores(SCHEMA.empty_table(), _key(material, config))
+
+
+def _key(material: ReportInput, config: TrendsConfig) -> str:
+    return key_of([snapshot.ref for snapshot in (*material.earlier, material.snapshot)], config)
+
+
+def why_not(words: Sequence[str], material: ReportInput, config: TrendsConfig) -> dict[str, str]:
+    """Why each of `words`, none of which was compared, was not: a sentence without a full stop."""
+    if not words:
+        return {}
+    now = material.now.counts_of(words)
+    skipped = signs(words, config)
+    return {
+        word: _reason(word, int(now[at]), bool(skipped[at]), material, config)
+        for at, word in enumerate(words)
+    }
+
+
+def _reason(word: str, now: int, sign: bool, material: ReportInput, config: TrendsConfig) -> str:
+    if not material.earlier:
+        return "there is no window before to compare with"
+    before, after = material.earlier[-1], material.snapshot
+    labels = before.manifest.window.label, after.manifest.window.label
+    indices = [snapshot.index(word) for snapshot in (before, after)]
+    if indices == [None, None]:
+        return f"neither {labels[0]} nor {labels[1]} knows it"
+    for row, label in zip(indices, labels, strict=True):
+        if row is None:
+            return f"{label} does not know it"
+    if sign:
+        return "a number, a sign or a mark, which is never ranked (trends.skip)"
+    seen = int(np.asarray(before.counts)[indices[0]])
+    if now < config.min_count or seen < config.min_count:
+        return (
+            f"too rare: {now:,} mentions in {labels[1]} and {seen:,} up to {labels[0]}, "
+            f"{config.min_count} of each are needed (trends.min_count)"
+        )
+    return "it was not compared; the notes of the report say more"

@@ -96,13 +96,13 @@ class Prototypes:
         """|x̄| |ȳ| float64 [n], without chance. usual: l₀² [2]."""
         squares = self.documents * self.squares + _PRIOR * usual[:, None]
         squares /= self.documents + _PRIOR
-        found: TestArray = np.sqrt(np.maximum(squares, _SHORTEST).prod(axis=0))
-        return found
+        lengths: TestArray = np.sqrt(np.maximum(squares, _SHORTEST).prod(axis=0))
+        return lengths
 
     def distance(self, usual: TestArray) -> TestArray:
         """PRT float64 [n], 0 where nothing is known. usual: l₀² [2]."""
-        found = 1.0 - self.product / self.lengths(usual)
-        return np.where(np.isfinite(found), found, 0.0)
+        distances = 1.0 - self.product / self.lengths(usual)
+        return np.where(np.isfinite(distances), distances, 0.0)
 
 
 def interval(

@@ -26,6 +26,7 @@ from embedding.trends.moved import (
     by_use,
     held_out_of,
     just_short,
+    no_scores,
     pair_in,
     rank_moved,
 )
@@ -33,7 +34,6 @@ from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits
 from embedding.trends.pair import usage_apart
 from embedding.trends.permutation import MIN_DOCUMENTS
 from embedding.trends.rows import BEFORE, Note, TrendReport
-from embedding.trends.scores import no_scores
 from embedding.trends.storage import FinishedReports
 from embedding.trends.stories import continued, stories
 

@@ -94,14 +94,14 @@ class TrendRow:
 
     score              what the ranking is by, higher first; moved: the shift of significant
                        rows, 0 of others, which stand by z behind them
-    z, p, q            how unusual it is (see noise.py for moved, emergence.py for the others)
+    z, p, q            how unusual it is (see noise.py for moved, arrivals.py for the others)
     significant        q is at most the configured false-discovery rate
     shift              moved only: how much it changed by the ranking estimator. By usage and other
                        distances 0 is no change and 1 is nothing in common
     shift_low, shift_high  its interval of 95 %, where documents say it
     expected           moved only: shift of a typical word of the same frequency
     figures            moved only: shift by every estimator
-    log_odds, spread   born, risen, fallen: see emergence.py
+    log_odds, spread   born, risen, fallen: see arrivals.py
     since              moved only, if significant: the window in which it changed (moved.py)
     burst              born, risen: weight of the burst that this window is part of, in nats, times
                        the spread over sources (`arrivals.bursts`); 0 outside of one

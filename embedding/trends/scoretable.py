@@ -1,4 +1,4 @@
-"""The table of the figures of every word that was compared (made by scores.py)."""
+"""The table of the figures of every word that was compared (made by moved.py)."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def stories(
     return tuple(sorted(made, key=lambda one: (one.q, -len(one.words), one.id)))
 
 
-def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, ...]:
+def continued(stories: Sequence[Story], before: Sequence[Story]) -> tuple[Story, ...]:
     """The stories with the ids of those of the window before that they go on with.
 
     A story goes on where its surest word is still the same, or where it shares CONTINUED of the
@@ -83,15 +83,15 @@ def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, .
     as one story at most: the one with that word, else the one that shares most words with it.
     """
     pairs = []
-    for at, one in enumerate(found):
-        own = _directed(one)
+    for at, story in enumerate(stories):
+        own = _directed(story)
         for which, other in enumerate(before):
             known = _directed(other)
             shared = len({*own} & {*known})
             same = own[0] == known[0]
             if same or shared >= max(2, CONTINUED * min(len(own), len(known))):
                 pairs.append((not same, -shared, at, which))
-    out, taken = list(found), set[int]()
+    out, taken = list(stories), set[int]()
     given = set[int]()
     for _, _, at, which in sorted(pairs):
         if at not in given and which not in taken:
@@ -198,8 +198,8 @@ def _voices(usage: Usage | None, rows: Sequence[int]) -> list[int]:
 
 def _sources(row: TrendRow, role: str) -> tuple[str, ...]:
     def held(at: int) -> int:
-        one = row.sources[at]
-        return one.documents_before if role == "fallen" else one.documents
+        rate = row.sources[at]
+        return rate.documents_before if role == "fallen" else rate.documents
 
     order = sorted(range(len(row.sources)), key=lambda at: -held(at))
     return tuple(row.sources[at].source for at in order if held(at))

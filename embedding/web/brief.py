@@ -91,11 +91,11 @@ def read(report: TrendReport, t: PageText) -> str:
     return f"{sentence} {t('lede_missing', sources=', '.join(missing))}" if missing else sentence
 
 
-def differ(found: Disagreement | None, t: PageText) -> list[str]:
+def differ(disagreement: Disagreement | None, t: PageText) -> list[str]:
     """The word that a source uses most differently than the others, where one is clear."""
-    if found is None or not found.uses:
+    if disagreement is None or not disagreement.uses:
         return []
-    first = found.uses[0]
+    first = disagreement.uses[0]
     word, source = formats.short_word(first.use.word), formats.short_word(first.source, 24)
     return [t("lede_differ", word=word, source=source)]
 

@@ -140,14 +140,14 @@ class PageFilter:
         sources = tuple(filter(self.chooses, story.sources))
         return replace(story, words=words or story.words, sources=sources)
 
-    def disagreement(self, found: Disagreement, near: Collection[str]) -> Disagreement:
+    def disagreement(self, disagreement: Disagreement, near: Collection[str]) -> Disagreement:
         """What the sources chosen use differently, and what is about the topic."""
         uses = tuple(
             one
-            for one in found.uses
+            for one in disagreement.uses
             if self.chooses(one.source) and self._about(one.use.word, near)
         )
-        return replace(found, uses=uses)
+        return replace(disagreement, uses=uses)
 
     def history(self, history: WordHistory) -> WordHistory:
         """The windows asked for, with the figures of the sources chosen."""

@@ -22,11 +22,11 @@ _PATTERNS = {
 
 def short_label(label: str) -> str:
     """A window's label as short as an axis needs it."""
-    found = re.fullmatch(r"\d\d(\d\d)-(\d\d)(?:-(\d\d)(?:T(\d\d))?)?", label)
-    if not found:
+    parts = re.fullmatch(r"\d\d(\d\d)-(\d\d)(?:-(\d\d)(?:T(\d\d))?)?", label)
+    if not parts:
         start = re.fullmatch(r"\d{4}(\d\d)(\d\d)T\d{4}_.+", label)
         return f"{int(start[1])}/{int(start[2])}" if start else label[:10]
-    year, month, day, hour = found.groups()
+    year, month, day, hour = parts.groups()
     if hour:
         return f"{int(month)}/{int(day)} {hour}h"
     return f"{int(month)}/{int(day)}" if day else f"{year}.{month}"

@@ -73,10 +73,10 @@ class Headlines:
         from embedding.crawl.fetcher import Fetcher
 
         self._fetcher = self._fetcher or Fetcher(self._config)
-        found = await _fetched(self._fetcher, document.url)
-        if self._kept is not None and found.state == "read":
-            await asyncio.to_thread(self._kept.add, document.url, document.source, found.text)
-        return found
+        headline = await _fetched(self._fetcher, document.url)
+        if self._kept is not None and headline.state == "read":
+            await asyncio.to_thread(self._kept.add, document.url, document.source, headline.text)
+        return headline
 
 
 async def _fetched(fetcher: Fetcher, url: str) -> Headline:

@@ -143,10 +143,10 @@ class Login:
 
     def require(self, request: Request) -> None:
         """A dependency: raises LoginRequiredError unless the session is valid."""
-        found = self.who(request.cookies.get(COOKIE, ""))
-        if found is None:
+        access = self.who(request.cookies.get(COOKIE, ""))
+        if access is None:
             raise LoginRequiredError
-        request.state.login_name, request.state.role = found.name, found.role
+        request.state.login_name, request.state.role = access.name, access.role
 
     def who(self, session: str) -> Access | None:
         """Whose session it is; None where it ended, or what opened it is not accepted any more."""

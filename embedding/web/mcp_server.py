@@ -113,13 +113,12 @@ class WordTools:
         """Two words over time: how often each is used, and how near they stand in each window
         (cosine: 1 is the same use, 0 is none in common).
         """
-        found = self._reading().compare(self._ask(CompareQuestion(first, second)))
+        pair = self._reading().compare(self._ask(CompareQuestion(first, second)))
         words = [
-            {**_shown(one), **self._documents(one.word, one.points[-1].label)}
-            for one in found.words
+            {**_shown(one), **self._documents(one.word, one.points[-1].label)} for one in pair.words
         ]
-        nearness = to_plain(found.nearness)[-WINDOWS_SHOWN:]
-        return {"words": words, "nearness": nearness, "page": found.page}
+        nearness = to_plain(pair.nearness)[-WINDOWS_SHOWN:]
+        return {"words": words, "nearness": nearness, "page": pair.page}
 
     def sources(
         self,
@@ -137,9 +136,11 @@ class WordTools:
         if not first:
             return {**answer}
         t = self._reading().t
-        found = self._ask(ContrastQuestion(first, second, window, limit))
-        rows = [self._row(row, use_sentences(row, first, second, t), window) for row in found.rows]
-        return {**answer, "words_compared": found.compared, "rows": rows}
+        contrast = self._ask(ContrastQuestion(first, second, window, limit))
+        rows = [
+            self._row(row, use_sentences(row, first, second, t), window) for row in contrast.rows
+        ]
+        return {**answer, "words_compared": contrast.compared, "rows": rows}
 
     def server(self) -> MCPServer:
         """The server with these tools."""

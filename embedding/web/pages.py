@@ -150,10 +150,10 @@ def _front(page: AskedPage) -> Response:
         raise LaterError
     quiet = report.compared_with is not None and not findings_of(page.filtered(report))
     last = _timeline(page, report.snapshot.id).last if quiet else None
-    found = None if last is None else page.answers.known_report(last.id)
-    if found is None:
+    earlier = None if last is None else page.answers.known_report(last.id)
+    if earlier is None:
         return _brief(page, report, newer=newer, broken=broken)
-    return _brief(page, found, newer=newer, newest=report.snapshot, broken=broken)
+    return _brief(page, earlier, newer=newer, newest=report.snapshot, broken=broken)
 
 
 @page_routes.get("/window/{id}")
@@ -237,12 +237,12 @@ def _disagreement(
     if sum(1 for n in page.answers.open(id).manifest.documents.values() if n) < 2:
         return None, False
     try:
-        found = DisagreementQuestion(id).answer(page.answers, wait_s)
+        disagreement = DisagreementQuestion(id).answer(page.answers, wait_s)
     except (InputError, SnapshotError):
         return None, False
     except LaterError:
         return None, True
-    return page.filter.disagreement(plain(found), page.near_topic(id)), False
+    return page.filter.disagreement(plain(disagreement), page.near_topic(id)), False
 
 
 @page_routes.get("/window/{id}/disagreement")
@@ -250,12 +250,14 @@ def _disagreement_later(page: AskedPage, id: str) -> Response:
     """The section of a brief that came before its sources were compared: 202 while they still are,
     204 where there is nothing to show.
     """
-    found, pending = _disagreement(page, page.answers.report(id), LATER_S)
+    disagreement, pending = _disagreement(page, page.answers.report(id), LATER_S)
     if pending:
         raise LaterError
-    if found is None or not found.compared:
+    if disagreement is None or not disagreement.compared:
         return Response(status_code=204)
-    return page.render("disagreement.html", found=found, sentences=brief.differ(found, page.t))
+    return page.render(
+        "disagreement.html", found=disagreement, sentences=brief.differ(disagreement, page.t)
+    )
 
 
 @page_routes.get("/window/{id}/timeline")
@@ -520,13 +522,13 @@ def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
     return t("sources_unknown", source=formats.short_word(unknown[0])) if unknown else ""
 
 
-def _map(page: PageRequest, found: NeighbourMap) -> dict[str, Any]:
-    history = WordQuestion(found.word).answer(page.answers)
-    shown = plain_map(found)
+def _map(page: PageRequest, neighbour_map: NeighbourMap) -> dict[str, Any]:
+    history = WordQuestion(neighbour_map.word).answer(page.answers)
+    shown = plain_map(neighbour_map)
     last = shown.windows[-1] if shown.windows else None
     near = () if last is None else (place for place in last.places if place.near)
     return {
-        "word": found.word,
+        "word": neighbour_map.word,
         "data": map_data(shown, page.t),
         "last": last,
         "nearest": sorted(near, key=lambda place: -place.similarity),

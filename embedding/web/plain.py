@@ -43,22 +43,22 @@ def topical(words: Sequence[Near]) -> tuple[Near, ...]:
     return tuple(one for one in words if one.word not in function_words())
 
 
-def plain_beside(found: Sequence[Beside]) -> list[Beside]:
+def plain_beside(words: Sequence[Beside]) -> list[Beside]:
     """The first words that stand beside another one and have a topic."""
-    return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
+    return [near for near in words if near.word not in function_words()][:BESIDE_SHOWN]
 
 
-def plain(found: Record) -> Record:
+def plain(record: Record) -> Record:
     """A report, a history, or what sources use differently, as the page shows it."""
     shown: dict[str, Any] = {}
-    for name, value in vars(found).items():
+    for name, value in vars(record).items():
         if name in _LISTS:
             shown[name] = topical(value)
         elif name in _ROWS:
             shown[name] = tuple(plain(row) for row in value if _is_shown(row))
         elif name == "use":
             shown[name] = plain(value)
-    return replace(found, **shown)
+    return replace(record, **shown)
 
 
 def _is_shown(row: Any) -> bool:
@@ -66,7 +66,7 @@ def _is_shown(row: Any) -> bool:
     return getattr(row, "significant", True) or row.word not in function_words()
 
 
-def plain_map(found: NeighbourMap) -> NeighbourMap:
+def plain_map(neighbour_map: NeighbourMap) -> NeighbourMap:
     """A word's map, as the page shows it."""
     windows = [
         replace(
@@ -74,9 +74,9 @@ def plain_map(found: NeighbourMap) -> NeighbourMap:
             places=tuple(
                 one
                 for one in window.places
-                if one.word == found.word or one.word not in function_words()
+                if one.word == neighbour_map.word or one.word not in function_words()
             ),
         )
-        for window in found.windows
+        for window in neighbour_map.windows
     ]
-    return replace(found, windows=tuple(windows))
+    return replace(neighbour_map, windows=tuple(windows))

@@ -37,12 +37,12 @@ _RANGE = re.compile(r"(\d{8}T\d{4})_(\d{8}T\d{4})")
 
 def unit_of(label: str) -> str:
     """What a window of this label is (`Window.label`), of UNIT_KEYS."""
-    one, two = _LABEL.fullmatch(label), _RANGE.fullmatch(label)
-    if one is not None:
-        return "hour" if one[4] else "day" if one[3] else "month"
-    if two is None:
+    calendar, ends = _LABEL.fullmatch(label), _RANGE.fullmatch(label)
+    if calendar is not None:
+        return "hour" if calendar[4] else "day" if calendar[3] else "month"
+    if ends is None:
         return "period"
-    first, last = map(_moment, two.groups())
+    first, last = map(_moment, ends.groups())
     return "week" if last - first == timedelta(days=7) else "period"
 
 
@@ -80,11 +80,11 @@ def catalogue(language: str) -> TextCatalogue:
     path = LOCALE / f"{language}.po"
     try:
         with path.open("rb") as file:
-            found = read_po(file, abort_invalid=True)
+            messages = read_po(file, abort_invalid=True)
     except (OSError, ValueError, PoFileError) as error:
         raise ConfigError(f"{path}: no catalogue in gettext's format: {error}.") from error
     forms = {}
-    for message in found:
+    for message in messages:
         if not message.id:
             continue
         text = message.string
@@ -92,7 +92,7 @@ def catalogue(language: str) -> TextCatalogue:
         key = message.id if isinstance(message.id, str) else message.id[0]
         if texts and all(texts):
             forms[key] = tuple(texts)
-    return TextCatalogue(forms, found.plural_expr)
+    return TextCatalogue(forms, messages.plural_expr)
 
 
 def page_templates() -> Environment:
@@ -129,13 +129,13 @@ class PageText:
 
     def window(self, label: str) -> str:
         """A window's label for reading: `2020년 2월`, `3 February 2020`; others as they are."""
-        one = _LABEL.fullmatch(label)
-        if one is not None:
-            return self._time(*one.groups())
-        two = _RANGE.fullmatch(label)
-        if two is None:
+        calendar = _LABEL.fullmatch(label)
+        if calendar is not None:
+            return self._time(*calendar.groups())
+        span = _RANGE.fullmatch(label)
+        if span is None:
             return label
-        first, last = map(_moment, two.groups())
+        first, last = map(_moment, span.groups())
         whole = not (first.hour or first.minute or last.hour or last.minute)
         last -= timedelta(days=1 if whole else 0)
         ends = (f"{end:%Y-%m-%d}" if whole else f"{end:%Y-%m-%dT%H}" for end in (first, last))
@@ -160,8 +160,8 @@ class PageText:
         }
 
     def _text(self, key: str, n: object = None) -> str:
-        for one in self._catalogues:
-            text = one.text(key, n)
+        for texts in self._catalogues:
+            text = texts.text(key, n)
             if text is not None:
                 return text
         raise KeyError(key)
@@ -192,9 +192,9 @@ def particle(word: str, closed: str, opened: str) -> str:
 
 def choose(asked: str | None, kept: str | None, accept: str) -> str:
     """The language: asked for in the address, kept in a cookie, or preferred by the browser."""
-    for one in (asked, kept):
-        if one in LANGUAGES:
-            return str(one)
+    for language in (asked, kept):
+        if language in LANGUAGES:
+            return str(language)
     best, weight = LANGUAGES[0], -1.0
     for part in accept.split(","):
         tag, _, rest = part.strip().partition(";")

@@ -158,33 +158,33 @@ class AccessTokens:
         Raises TokenRefusedError with a sentence for one that is not accepted.
         """
         digest = digest_of(token)
-        found = None
+        row = None
         if self._path.exists():
             with self._opened() as database:
-                found = database.execute(
+                row = database.execute(
                     "SELECT used, withdrawn, name, role FROM token WHERE digest = ?", (digest,)
                 ).fetchone()
                 now = self._now()
-                if found and found[1] is None and now - (found[0] or 0) >= _NOTED_S:
+                if row and row[1] is None and now - (row[0] or 0) >= _NOTED_S:
                     database.execute("UPDATE token SET used = ? WHERE digest = ?", (now, digest))
-        if found is None:
+        if row is None:
             raise TokenRefusedError(
                 "token_unknown", "this token is not known: ask for one (yeoron token make)."
             )
-        if found[1] is not None:
-            day = f"{_time(found[1]):%Y-%m-%d}"
+        if row[1] is not None:
+            day = f"{_time(row[1]):%Y-%m-%d}"
             raise TokenRefusedError(
                 "token_withdrawn", f"this token was withdrawn on {day}: ask for a new one.", day
             )
-        return Access(digest, found[2], found[3])
+        return Access(digest, row[2], row[3])
 
     def log_in(self, name: str, secret: str) -> Access | None:
         """Whose account it is; None where name and secret do not belong together."""
         try:
-            found = self.check(secret)
+            access = self.check(secret)
         except TokenRefusedError:
             return None
-        return found if found.name == name.strip() else None
+        return access if access.name == name.strip() else None
 
     def _now(self) -> int:
         return int(self._clock())

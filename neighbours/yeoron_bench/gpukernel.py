@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from embedding.evaluation.gold import PairGold, read_gold
-from embedding.evaluation.similarity import similarity
+from embedding.evaluation.judging import similarity
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import Trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig

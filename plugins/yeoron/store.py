@@ -64,8 +64,8 @@ def open(  # noqa: A001 - as in gzip.open
         reports = Path(store).resolve().parent / "trends"
     folder = None if reports is None else Path(reports)
     answers = Answers(AskConfig(snapshots=str(store), reports=folder, trends=config), whole=True)
-    found = answers.store
-    if not (found.list() or found.broken() or found.withdrawn()):
+    opened = answers.store
+    if not (opened.list() or opened.broken() or opened.withdrawn()):
         raise InputError(
             f"{store}: there is no snapshot in it; the folder that `yeoron train … --out FOLDER` "
             "or a platform writes is accepted."
@@ -200,8 +200,8 @@ class Store:
         title = f"Nearest to {word} in {snapshot.manifest.window.label}"
         if snapshot.unreadable is not None:
             return Table([], title, [snapshot.unreadable])
-        found = snapshot.neighbours(word, n)
-        return Table([{"word": near, "nearness": figure} for near, figure in found], title)
+        words = snapshot.neighbours(word, n)
+        return Table([{"word": near, "nearness": figure} for near, figure in words], title)
 
     def contrast(self, first: str, second: str | None = None, window: str = LATEST) -> Table:
         """Words that a source uses differently than another, or than all others; surest first."""
@@ -211,15 +211,15 @@ class Store:
         for role, source in (("first", first), ("second", first if second is None else second)):
             _check_text(role, source)
         name = self._id("window", window)
-        found = ContrastQuestion(first, second or "", name).answer(self._answers)
+        contrast = ContrastQuestion(first, second or "", name).answer(self._answers)
         columns = ("word", "significant", "q", "p", "z", "mentions_first", "mentions_second")
         rows = [
             {**{column: getattr(row, column) for column in columns}, **neighbour_words(row)}
-            for row in found.rows
+            for row in contrast.rows
         ]
-        title = f"{found.first} and {found.second} in {found.label}, {found.compared:,} words"
+        pair = f"{contrast.first} and {contrast.second} in {contrast.label}"
         shown = ("word", "significant", "q", "neighbours_first", "neighbours_second")
-        return Table(rows, title, (), shown)
+        return Table(rows, f"{pair}, {contrast.compared:,} words", (), shown)
 
     def vectors(
         self, words: Sequence[str] | None = None, window: str = LATEST

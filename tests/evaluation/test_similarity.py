@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
-from embedding.evaluation.similarity import similarity
+from embedding.evaluation.judging import analogy, similarity
 from generated import examples
 
 

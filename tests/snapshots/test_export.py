@@ -9,7 +9,7 @@ from gensim.models import KeyedVectors
 
 from embedding.exchange.protocol import no_counts
 from embedding.kernel.errors import InputError
-from embedding.snapshots.export import export
+from embedding.show.export import export
 
 
 def _read(kind, path):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
-from embedding.trends.arrivals import bursts
-from embedding.trends.emergence import emergence
+from embedding.trends.arrivals import bursts, emergence
 from embedding.trends.frequency import Frequency
 from embedding.worker.corpus.authors import Authors
 from embedding.worker.corpus.counting import count_words

@@ -8,7 +8,7 @@ from scipy import ndimage, special, stats
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from embedding.trends import significance as own
-from embedding.trends.emergence import running_median
+from embedding.trends.arrivals import running_median
 from embedding.trends.stories import LIKENESS, groups
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from embedding.kernel.records import WordCounts
 from embedding.trends import emergence as emergences
-from embedding.trends.emergence import emergence, log_odds, source_spread, usual_change
+from embedding.trends.arrivals import emergence, log_odds, source_spread, usual_change
 from embedding.trends.frequency import Frequency, add
 
 

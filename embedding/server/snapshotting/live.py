@@ -19,10 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
-from embedding.evaluation.lookup import NearestRows
-from embedding.evaluation.similarity import similarity
+from embedding.evaluation.judging import NearestRows, analogy, similarity
 from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import InputError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray

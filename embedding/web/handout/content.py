@@ -140,7 +140,7 @@ def _story(
     story: Story, report: TrendReport, where: StoryDocuments | None, to: Reading
 ) -> HandoutStory:
     words = [one for one in story.words if to.paths.word(one.word)][:WORDS]
-    found = () if where is None else where.documents
+    documents = () if where is None else where.documents
     return HandoutStory(
         title=" · ".join(formats.short_word(word) for word in story.title),
         sentences=story_sentences(story, report, to.t),
@@ -155,7 +155,7 @@ def _story(
             for one in words
         ),
         chart=_chart([one.word for one in story.words[:LINES]], report, to.t),
-        documents=tuple((one.url, one.source, one.published.isoformat()) for one in found),
+        documents=tuple((one.url, one.source, one.published.isoformat()) for one in documents),
     )
 
 
@@ -176,7 +176,7 @@ def _chart(words: Sequence[str], report: TrendReport, t: PageText) -> RateChart:
 
 
 def _rankings(report: TrendReport, to: Reading) -> list[HandoutRanking]:
-    found = []
+    rankings = []
     for name in RANKINGS:
         rows = tuple(
             (
@@ -188,5 +188,5 @@ def _rankings(report: TrendReport, to: Reading) -> list[HandoutRanking]:
             for row in report.significant(name)[:ROWS]
         )
         if rows:
-            found.append(HandoutRanking(to.t(name), rows))
-    return found
+            rankings.append(HandoutRanking(to.t(name), rows))
+    return rankings

@@ -85,13 +85,13 @@ def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
         _styled(chart, story.chart.title)
     words = [(f"{one.word}: {one.role}, {one.documents}", one.page) for one in story.words]
     _write(slide, words, _Box(2.6, 2.4, left=8.4, width=4.3), _Font(13))
-    found = [
+    documents = [
         (f"{formats.short_address(url, 60)} ({source}, {day})", url)
         for url, source, day in story.documents
     ]
-    if found:
+    if documents:
         title = (handout.documents_title, "")
-        _write(slide, [title, *found], _Box(5.1, 2.0, left=8.4, width=4.3), _Font(12))
+        _write(slide, [title, *documents], _Box(5.1, 2.0, left=8.4, width=4.3), _Font(12))
 
 
 def _ranking(deck: Any, ranking: HandoutRanking) -> None:

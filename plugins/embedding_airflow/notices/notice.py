@@ -76,14 +76,14 @@ def compose(
             sections.append((_TITLES[name], lines))
     if watched := tuple(_watched(config.words, report, snapshot, before, page)):
         sections.append(("Watched", watched))
-    found = sum(len(lines) for title, lines in sections if title in _TITLES.values())
-    subject = f"Yeoron {report.snapshot.label}: {found} words"
+    words = sum(len(lines) for title, lines in sections if title in _TITLES.values())
+    subject = f"Yeoron {report.snapshot.label}: {words} words"
     return Notice(subject, tuple(sections), f"{page}/")
 
 
-def _is_sure(one: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> bool:
+def _is_sure(row: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> bool:
     """Whether it is sure enough; of a stream that is tested as a whole findings alone."""
-    return one.q <= config.false_discovery and (one.significant or not report.control)
+    return row.q <= config.false_discovery and (row.significant or not report.control)
 
 
 def _story(story: Story, page: str) -> NoticeLine:

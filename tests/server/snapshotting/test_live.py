@@ -14,7 +14,7 @@ from named import LEARNT, QUICK, named
 from threads import fleet, sharded
 
 from embedding.evaluation.gold import AnalogyGold, PairGold
-from embedding.evaluation.lookup import NearestRows
+from embedding.evaluation.judging import NearestRows
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
@@ -151,8 +151,7 @@ ANALOGIES = AnalogyGold(
 
 
 def test_quality_is_that_of_the_same_rows_evaluated_at_rest(server, node, ask):
-    from embedding.evaluation.analogy import analogy
-    from embedding.evaluation.similarity import similarity
+    from embedding.evaluation.judging import analogy, similarity
 
     index = {word: at for at, word in enumerate(WORDS)}
 
