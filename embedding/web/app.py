@@ -6,7 +6,7 @@ import errno
 import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -206,7 +206,8 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
         return response
 
 
-def _errors(app: FastAPI, site: Site) -> None:
+def _errors(app: FastAPI, site: Site) -> None:  # noqa: C901 - a handler for each error
+    """What is answered to an error: a page in the reader's language, or a sentence as JSON."""
 
     def answer(request: Request, status: int, key: str = "", detail: str = "") -> Response:
         """key: what a page says in the reader's language; detail: the sentence for programs."""
@@ -214,8 +215,15 @@ def _errors(app: FastAPI, site: Site) -> None:
             return JSONResponse({"error": detail or "there is no such answer."}, status)
         return error_page(PageRequest(site, request), status, key, detail)
 
-    _program_errors(app, site)
-    _faults(app, site, answer)
+    @app.exception_handler(TokenRefusedError)
+    def token_refused(request: Request, error: TokenRefusedError) -> Response:
+        t = PageRequest(site, request).words("period")
+        refused = {"error": str(error), "said": t(error.key, day=t.window(error.day))}
+        return JSONResponse(refused, 401, {"WWW-Authenticate": "Bearer"})
+
+    @app.exception_handler(TooManyError)
+    def too_many(_: Request, error: TooManyError) -> Response:
+        return JSONResponse({"error": str(error)}, 429, {"Retry-After": str(error.seconds)})
 
     @app.exception_handler(LoginRequiredError)
     def login_required(request: Request, _: LoginRequiredError) -> Response:
@@ -239,26 +247,9 @@ def _errors(app: FastAPI, site: Site) -> None:
         first = error.errors()[0]
         return answer(request, 422, "bad_address", f"{first['loc'][-1]}: {first['msg']}.")
 
-    @app.exception_handler(YeoronError)
-    def known_error(request: Request, error: YeoronError) -> Response:
-        if isinstance(error, SnapshotError):
-            listing = site.answers.listing()
-            if not listing.refs and not _for_programs(request):
-                page = PageRequest(site, request)
-                return page.render("empty.html", 404, broken=listing.broken)
-            # Where the store lies on this machine is nothing to a reader of the page.
-            store = rf"(?<!\w){re.escape(site.config.snapshots)}(?!\w)"
-            sentence = re.sub(store, "the store", str(error))
-            return answer(request, 404, "snapshot_missing", sentence)
-        if isinstance(error, RoleError):
-            return answer(request, 403, f"needs_{error.needed}", str(error))
-        if isinstance(error, InputError):
-            key = error.key if isinstance(error, KeyedError) else "bad_address"
-            return answer(request, 400, key, str(error))
-        return answer(request, 500, "server_error", str(error))
-
-
-def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
+    @app.exception_handler(NothingChosenError)
+    def nothing_chosen(request: Request, _: NothingChosenError) -> Response:
+        return nothing(PageRequest(site, request))
 
     @app.exception_handler(LaterError)
     def later(request: Request, _: LaterError) -> Response:
@@ -275,9 +266,22 @@ def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
         page = PageRequest(site, request)
         return page.render("unknown.html", 404, word=error.word, nearest=error.nearest)
 
-    @app.exception_handler(NothingChosenError)
-    def nothing_chosen(request: Request, _: NothingChosenError) -> Response:
-        return nothing(PageRequest(site, request))
+    @app.exception_handler(YeoronError)
+    def known_error(request: Request, error: YeoronError) -> Response:
+        if isinstance(error, SnapshotError):
+            listing = site.answers.listing()
+            if not listing.refs and not _for_programs(request):
+                page = PageRequest(site, request)
+                return page.render("empty.html", 404, broken=listing.broken)
+            # Where the store lies on this machine is nothing to a reader of the page.
+            store = rf"(?<!\w){re.escape(site.config.snapshots)}(?!\w)"
+            return answer(request, 404, "snapshot_missing", re.sub(store, "the store", str(error)))
+        if isinstance(error, RoleError):
+            return answer(request, 403, f"needs_{error.needed}", str(error))
+        if isinstance(error, InputError):
+            key = error.key if isinstance(error, KeyedError) else "bad_address"
+            return answer(request, 400, key, str(error))
+        return answer(request, 500, "server_error", str(error))
 
     @app.exception_handler(ModuleNotFoundError)
     def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
@@ -294,21 +298,6 @@ def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
         response = answer(request, 500)
         response.headers.update(HEADERS)  # this answer is made outside the middleware
         return response
-
-
-def _program_errors(app: FastAPI, site: Site) -> None:
-    """What a program alone may hear; `said` is for whoever looks at its answer."""
-
-    @app.exception_handler(TokenRefusedError)
-    def token_refused(request: Request, error: TokenRefusedError) -> Response:
-        t = PageRequest(site, request).words("period")
-        answer = {"error": str(error), "said": t(error.key, day=t.window(error.day))}
-        return JSONResponse(answer, 401, {"WWW-Authenticate": "Bearer"})
-
-    @app.exception_handler(TooManyError)
-    def too_many(_: Request, error: TooManyError) -> Response:
-        wait = {"Retry-After": str(error.seconds)}
-        return JSONResponse({"error": str(error)}, 429, wait)
 
 
 def _for_programs(request: Request) -> bool:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from embedding.kernel.records import WordCounts
-from embedding.trends import emergence as emergences
+from embedding.trends import arrivals
 from embedding.trends.arrivals import emergence, log_odds, source_spread, usual_change
 from embedding.trends.frequency import Frequency, add
 
@@ -171,7 +171,7 @@ def test_longer_documents_are_no_rise_of_all_words_and_no_fall_of_some(monkeypat
     assert "내림" in fell
     assert len(sure | fell) <= 4, "and hardly any of 600 others"
     assert rise.z[words.index("그대로")] == 0.0, "it rose less than usual words, and has not fallen"
-    monkeypatch.setattr(emergences, "usual_change", lambda change, *_: np.zeros(len(change)))
+    monkeypatch.setattr(arrivals, "usual_change", lambda change, *_: np.zeros(len(change)))
     bare = judged(before, after, words, read, read)
     assert int((bare.q <= 0.05).sum()) > 100
     monkeypatch.undo()
