@@ -118,8 +118,11 @@ class PageRequest:
         self.site, self.request = site, request
         self.config, self.answers = site.config, site.answers
         self.root = str(request.scope.get("root_path", "")).rstrip("/")
-        self.login_name = str(getattr(request.state, "login_name", "") or "")
+
+    @property
+    def login_name(self) -> str:
         """Of whoever is logged in, as the login before this page says it; else empty."""
+        return str(getattr(self.request.state, "login_name", "") or "")
 
     @cached_property
     def t(self) -> PageText:
