@@ -27,8 +27,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
 from embedding.trends.recent import Fresh, Recent
-from embedding.trends.rows import Story, TrendReport
-from embedding.trends.scoretable import WordScores
+from embedding.trends.rows import Story, TrendReport, WordScores
 from embedding.trends.storage import FinishedReports
 from embedding.trends.stories import StoryDocuments, story_documents
 

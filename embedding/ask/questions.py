@@ -22,7 +22,6 @@ from embedding.snapshots.evidence import Evidence
 from embedding.snapshots.store import LATEST
 from embedding.trends.axis import AxisHistory, axis_history
 from embedding.trends.bias import SourceBias, source_bias
-from embedding.trends.findings import WordChange, findings_of, word_change
 from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.material import figures
 from embedding.trends.rows import (
@@ -33,8 +32,11 @@ from embedding.trends.rows import (
     TrendRow,
     WindowFigures,
     WindowSource,
+    WordChange,
+    WordScores,
+    findings_of,
+    word_change,
 )
-from embedding.trends.scoretable import WordScores
 from embedding.trends.stories import StoryDocuments
 
 if TYPE_CHECKING:

@@ -184,11 +184,11 @@ def moved(
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
     `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-02`
     """
-    from embedding.trends.scoretable import COLUMNS
+    from embedding.trends.rows import SCORES_COLUMNS
 
     report = _compared(asked, between, scores=every)
     if every:
-        _write(report, COLUMNS, report.every_word.rows(), form)
+        _write(report, SCORES_COLUMNS, report.every_word.rows(), form)
     else:
         _print(asked, report, "moved", limit, form, with_last=between is None)
 
@@ -210,7 +210,7 @@ def score(
     from embedding.trends.material import Snapshots, gather
     from embedding.trends.moved import why_not
     from embedding.trends.report import TwoSnapshots
-    from embedding.trends.scoretable import COLUMNS
+    from embedding.trends.rows import SCORES_COLUMNS
 
     named, report = read_words(words), _compared(asked, between, scores=True)
     known, reader = report.every_word.of(named), asked.answers
@@ -219,11 +219,11 @@ def score(
         source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
     unknown = [word for word in named if word not in known]
     reasons = why_not(unknown, gather(source, report.snapshot.id), asked.settings.trends)
-    empty = dict.fromkeys(COLUMNS)
+    empty = dict.fromkeys(SCORES_COLUMNS)
     rows = [
         {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in named
     ]
-    _write(report, (*COLUMNS, REASON), rows, form)
+    _write(report, (*SCORES_COLUMNS, REASON), rows, form)
 
 
 def ranking_command(name: str, about: str) -> Callable[..., None]:
@@ -530,8 +530,7 @@ def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
 
     name  `stories` for findings of any kind, or a ranking for those in it
     """
-    from embedding.trends.findings import LOOKED_BACK, findings_of, last_with_findings
-    from embedding.trends.rows import RANKINGS
+    from embedding.trends.rows import LOOKED_BACK, RANKINGS, findings_of, last_with_findings
 
     rankings, reader = RANKINGS if name == "stories" else (name,), asked.answers
     start = datetime.fromisoformat(report.snapshot.start)

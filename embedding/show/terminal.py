@@ -15,8 +15,15 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from embedding.show.columns import names_of, shortened
-from embedding.trends.findings import WordChange, sureness
-from embedding.trends.rows import OF_MEANING, ROLES, Story, TrendReport, TrendRow
+from embedding.trends.rows import (
+    OF_MEANING,
+    ROLES,
+    Story,
+    TrendReport,
+    TrendRow,
+    WordChange,
+    sureness,
+)
 
 if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
     from embedding.trends.axis import AxisHistory

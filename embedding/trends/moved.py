@@ -36,8 +36,14 @@ from embedding.trends.permutation import (
     refined,
 )
 from embedding.trends.replicas import Labels, Units, UsedWords
-from embedding.trends.rows import ContextPull, Support, TrendRow
-from embedding.trends.scoretable import COLUMNS, SCHEMA, WordScores
+from embedding.trends.rows import (
+    SCORES_COLUMNS,
+    SCORES_SCHEMA,
+    ContextPull,
+    Support,
+    TrendRow,
+    WordScores,
+)
 from embedding.trends.shift import shift
 from embedding.trends.significance import TestArray, benjamini_hochberg
 from embedding.trends.storage import key_of
@@ -446,13 +452,13 @@ def word_scores(
     for suffix, window in (("_before", material.past[-1]), ("", material.now)):
         columns[f"count{suffix}"] = window.counts_of(ordered)
         columns[f"documents{suffix}"] = window.documents_of(ordered)
-    table = pa.table({name: columns[name] for name in COLUMNS}, schema=SCHEMA)
+    table = pa.table({name: columns[name] for name in SCORES_COLUMNS}, schema=SCORES_SCHEMA)
     return WordScores(table, _key(material, config))
 
 
 def no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
     """Where no word was compared."""
-    return WordScores(SCHEMA.empty_table(), _key(material, config))
+    return WordScores(SCORES_SCHEMA.empty_table(), _key(material, config))
 
 
 def _key(material: ReportInput, config: TrendsConfig) -> str:

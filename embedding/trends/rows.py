@@ -1,16 +1,21 @@
-"""The records of a trend report, and their JSON form."""
+"""The records of a trend report with the figures of every word that was compared, their JSON form,
+and what the reports of all windows say of a word: since when it is used differently, or is there at
+all. That is the last window that calls it changed in meaning, or new.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.formats import unreadable
+from embedding.kernel.records import SnapshotRef
 from embedding.trends.online import FAMILIES, OnlineTests
 from embedding.trends.plain import from_plain, to_plain
-from embedding.trends.scoretable import WordScores
 
 _APART = {"apart": True}
 """Marks a field that has no place in the JSON form."""
@@ -442,3 +447,119 @@ def judged(report: TrendReport) -> bool:
     """Whether the window has texts to judge by, and nothing of how they use words is missing."""
     without = {*_UNJUDGED, "one_author", "only_copies", "few_documents"}
     return not any(note.code in without for note in report.notes)
+
+
+_SCORES = (
+    *(("rank", pa.int32()), ("word", pa.string())),
+    *((name, pa.float64()) for name in ("z", "p", "q")),
+    ("significant", pa.bool_()),
+    *((name, pa.float64()) for name in ("shift", "expected")),
+    *((name, pa.int64()) for name in ("count_before", "count")),
+    *((name, pa.int64()) for name in ("documents_before", "documents")),
+)
+SCORES_SCHEMA = pa.schema(_SCORES)
+SCORES_COLUMNS = tuple(SCORES_SCHEMA.names)
+_KEY = b"yeoron.key"
+_BATCH = 1_000
+
+
+@dataclass(frozen=True)
+class WordScores:
+    """The figures of n words by rank, as an Arrow table with `SCORES_SCHEMA`.
+
+    key  says of which snapshots and settings they are (`key_of`)
+    """
+
+    table: pa.Table
+    key: str
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One plain row a word, some at a time; figures rounded as in a report."""
+        for batch in self.table.to_batches(max_chunksize=_BATCH):
+            yield from (to_plain(row) for row in batch.to_pylist())
+
+    def of(self, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The rows of those of `words` that were compared, by word."""
+        import pyarrow.compute as pc  # only here: settings lead here, and every process reads them
+
+        chosen = pc.is_in(self.table.column("word"), value_set=pa.array(words, pa.string()))
+        return {row["word"]: to_plain(row) for row in self.table.filter(chosen).to_pylist()}
+
+    def to_arrow(self) -> pa.Table:
+        """The table with the key in the metadata of its schema."""
+        return self.table.replace_schema_metadata({_KEY: self.key.encode()})
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> WordScores:
+        """Inverse of `to_arrow`; raises ValueError for another table."""
+        key = (table.schema.metadata or {}).get(_KEY)
+        if key is None or not table.schema.equals(SCORES_SCHEMA):
+            raise ValueError("not a table of word scores")
+        return cls(table.replace_schema_metadata(None), key.decode())
+
+
+LOOKED_BACK = 60
+"""Windows among which the last one with a finding is looked for."""
+
+
+def findings_of(report: TrendReport, rankings: Iterable[str] = RANKINGS) -> int:
+    """Words that are findings in these rankings, each once."""
+    return len({row.word for name in rankings for row in report.significant(name)})
+
+
+def last_with_findings(
+    refs: Sequence[SnapshotRef],
+    report_of: Callable[[SnapshotRef], TrendReport | None],
+    counted: Callable[[TrendReport], int] = findings_of,
+) -> TrendReport | None:
+    """The report of the latest of `refs` (oldest first) that has a finding.
+
+    report_of  None where the report of a snapshot is not known: that window is passed over
+    counted    findings of a report
+    """
+    for ref in reversed(refs[-LOOKED_BACK:]):
+        report = report_of(ref)
+        if report is not None and counted(report):
+            return report
+    return None
+
+
+def sureness(q: float) -> str:
+    """How sure a finding is: q, or that it is below 0.001."""
+    return "q < 0.001" if q < 0.001 else f"q {q:.3f}"
+
+
+@dataclass(frozen=True)
+class WordChange:
+    """What the reports say of a word.
+
+    kind      `moved`: its meaning changed in the window `since`; `born`: it was new in it; None:
+              no window calls it
+    q         share of flukes among the findings of that window that are as sure
+    unjudged  labels of windows in which no word's use could be compared with the windows before
+    windows   how many reports were asked
+    """
+
+    word: str
+    kind: Literal["moved", "born"] | None
+    since: str | None
+    q: float | None
+    unjudged: tuple[str, ...]
+    windows: int
+
+
+def word_change(word: str, reports: Sequence[TrendReport]) -> WordChange:
+    """What the reports of the windows of a store, oldest first, say of a word."""
+    compared = [one for one in reports if one.compared_with is not None]
+    unjudged = tuple(one.snapshot.label for one in compared if not one.ranked.get("moved"))
+    for report in reversed(compared):
+        kinds: tuple[Literal["moved", "born"], ...] = ("moved", "born")
+        for kind in kinds:
+            row = next((one for one in report.significant(kind) if one.word == word), None)
+            if row is not None:
+                since = row.since or report.snapshot.label
+                return WordChange(word, kind, since, row.q, unjudged, len(reports))
+    return WordChange(word, None, None, None, unjudged, len(reports))

@@ -1,7 +1,7 @@
 """Reports on disk: `<folder>/<snapshot id>/report.json` and Parquet tables.
 
 A table a ranking (`REPORT_SCHEMA`), `sources.parquet` of what each source brought (`_SOURCES`), and
-`scores.parquet` with the figures of every word that was compared (`scores.REPORT_SCHEMA`).
+`scores.parquet` with the figures of every word that was compared (`rows.SCORES_SCHEMA`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import lineage
-from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport
-from embedding.trends.scoretable import WordScores
+from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport, WordScores
 
 log = logging.getLogger(__name__)
 REPORT = "report.json"

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from embedding.ask.questions import DocumentAddress, FoundStories, WordPair
-from embedding.trends.findings import WordChange
 from embedding.trends.history import Together, WordHistory
 from embedding.trends.plain import to_plain
-from embedding.trends.rows import Note, Story, WindowFigures
+from embedding.trends.rows import Note, Story, WindowFigures, WordChange
 from embedding.web.findings import change_sentences, story_sentences
 from embedding.web.links import PagePaths
 from embedding.web.text import PageText

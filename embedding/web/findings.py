@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embedding.trends.contrast import ContrastRow
-from embedding.trends.findings import WordChange
-from embedding.trends.rows import Story, TrendReport, TrendRow
+from embedding.trends.rows import Story, TrendReport, TrendRow, WordChange
 from embedding.web import formats
 from embedding.web.text import PageText
 

@@ -31,11 +31,17 @@ from embedding.snapshots.evidence import Evidence
 from embedding.snapshots.store import LATEST
 from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import Disagreement
-from embedding.trends.findings import WordChange, findings_of, last_with_findings
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT, refuse_apart
-from embedding.trends.rows import RANKINGS, TrendReport, WindowFigures
+from embedding.trends.rows import (
+    RANKINGS,
+    TrendReport,
+    WindowFigures,
+    WordChange,
+    findings_of,
+    last_with_findings,
+)
 from embedding.web import brief, formats
 from embedding.web.answering import API_WAIT_S
 from embedding.web.asking import PAGE_WAIT_S, page_of

@@ -9,9 +9,8 @@ from typing import Any
 from embedding.ask.config import SENTIMENT
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
-from embedding.trends.findings import WordChange
 from embedding.trends.history import HistoryPoint, WordHistory
-from embedding.trends.rows import NeighbourRow
+from embedding.trends.rows import NeighbourRow, WordChange
 from embedding.web import formats
 from embedding.web.charts import ChartLine, over_windows, rates_over_windows
 from embedding.web.plain import topical

@@ -17,10 +17,9 @@ from embedding.settings import Settings
 from embedding.show.terminal import story_lines
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import disagreement
-from embedding.trends.findings import sureness
 from embedding.trends.material import Snapshots
 from embedding.trends.plain import to_plain
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS, TrendReport, sureness
 from embedding.trends.storage import load, saved
 
 WORDS_LISTED = 10

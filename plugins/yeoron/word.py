@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from embedding.trends.findings import WordChange
 from embedding.trends.history import HistoryPoint, SourceUse, WordHistory
+from embedding.trends.rows import WordChange
 from yeoron.table import Table
 
 _SHOWN = ("window", "count", "documents", "authors", "per_1000_documents", "shift", "neighbours")

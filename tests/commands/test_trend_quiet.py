@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from embedding.snapshots.store import SnapshotStore
-from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
+from embedding.trends.rows import findings_of
 
 COMPUTED = 3
 

@@ -22,10 +22,10 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import nearest_words
-from embedding.trends.findings import WordChange
 from embedding.trends.history import word_history
 from embedding.trends.mapping import neighbour_map
 from embedding.trends.report import build_report
+from embedding.trends.rows import WordChange
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,9 @@ import pytest
 from embedding.show.columns import as_json, ranking_csv
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.findings import word_change
 from embedding.trends.moved import just_short
 from embedding.trends.report import build_report
-from embedding.trends.rows import TrendReport
+from embedding.trends.rows import TrendReport, word_change
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -19,9 +19,8 @@ from embedding.exchange.payload import UNITS
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.findings import word_change
 from embedding.trends.report import NOT_ADJACENT, build_between, build_report
-from embedding.trends.rows import TrendReport
+from embedding.trends.rows import TrendReport, word_change
 
 WINDOWS, SINCE = 5, 3
 CHANGED = "국회"

@@ -19,7 +19,6 @@ from unguarded import unguarded
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
-from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
 from embedding.trends.rows import (
     RANKINGS,
@@ -28,6 +27,7 @@ from embedding.trends.rows import (
     Support,
     TrendReport,
     TrendRow,
+    findings_of,
 )
 from embedding.web.config import WebConfig
 from embedding.web.findings import one_in

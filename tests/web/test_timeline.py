@@ -13,8 +13,8 @@ from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import report as computing
 from embedding.trends import storage
-from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
+from embedding.trends.rows import findings_of
 from embedding.web.config import WebConfig
 from embedding.web.pages import timeline
 from waiting import until

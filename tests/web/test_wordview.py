@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
-from embedding.trends.findings import WordChange
 from embedding.trends.history import WordHistory, word_history
-from embedding.trends.rows import NeighbourRow
+from embedding.trends.rows import NeighbourRow, WordChange
 from embedding.web.formats import missing_between
 from embedding.web.text import PageText
 from embedding.web.wordview import axis_view, history_sentences, word_view
