@@ -213,10 +213,10 @@ def score(
     from embedding.trends.rows import SCORES_COLUMNS
 
     named, report = read_words(words), _compared(asked, between, scores=True)
-    known, reader = report.every_word.of(named), asked.answers
-    source: Snapshots = reader
-    if report.compared_with is not None:
-        source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
+    known, before, open_id = report.every_word.of(named), report.compared_with, asked.answers.open
+    source: Snapshots = asked.answers
+    if before is not None:
+        source = TwoSnapshots(open_id(before.id), open_id(report.snapshot.id))
     unknown = [word for word in named if word not in known]
     reasons = why_not(unknown, gather(source, report.snapshot.id), asked.settings.trends)
     empty = dict.fromkeys(SCORES_COLUMNS)
@@ -547,10 +547,8 @@ def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
 
     def shown(earlier: TrendReport, command: str, counted: Sequence[str]) -> str:
         own = "" if asked.snapshots is None else f" --snapshots {shlex.quote(str(asked.snapshots))}"
-        return (
-            f"{earlier.snapshot.label} ({findings_of(earlier, counted):,}): yeoron trends {command}"
-            f"{own} --id {earlier.snapshot.id}"
-        )
+        window, n = earlier.snapshot, findings_of(earlier, counted)
+        return f"{window.label} ({n:,}): yeoron trends {command}{own} --id {window.id}"
 
     what = _WORDS.get(name, "a finding")
     with console.status("Looking for the last window with a finding …"):
