@@ -54,7 +54,7 @@ def drawn(store: SnapshotStore, words: int, times: int, seed: int = 0) -> Counte
         word, *rest = dice.choice(names, 2 * words + 1, replace=False).tolist()
         kept: AxisCache = {}
         lists = rest[:words], rest[words:]
-        points = axis_history(store, word, *lists, config, kept=kept).points
+        points = axis_history(store, word, *lists, config, cache=kept).points
         (axis,) = kept.values()
         for point in points:
             if axis is None or point.source != ALL or point.low is None or point.high is None:

@@ -403,7 +403,7 @@ class PolesQuestion(Question[AxisHistory]):
         id = answers.open(self.window).id
         asked = self.word, self.positive, self.negative
         key = PolesQuestion(*asked, id)
-        return answers.computed(key, axis_history, *asked, id=id, kept=answers.axes)
+        return answers.computed(key, axis_history, *asked, id=id, cache=answers.axes)
 
 
 @dataclass(frozen=True)

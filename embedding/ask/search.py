@@ -106,8 +106,10 @@ class SearchVocabulary:
         hold: list[int] = []
         if len(begin) < n:
             seen = set(begin)
-            held = (at for at, word in enumerate(self._folded) if text in word and at not in seen)
-            hold = list(islice(held, n))
+            holding = (
+                at for at, word in enumerate(self._folded) if text in word and at not in seen
+            )
+            hold = list(islice(holding, n))
         return [self.words[at] for at in (*begin, *hold)[:n]]
 
     def example(self, words: Sequence[str] = ()) -> str:

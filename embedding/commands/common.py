@@ -166,13 +166,13 @@ def sync_settings(given: Sequence[str] | None, policy: str) -> dict[str, str]:
 
     policy  how the policy itself is given
     """
-    for each in given or ():
-        if not each.partition("=")[2] or each.startswith("policy="):
+    for setting in given or ():
+        if not setting.partition("=")[2] or setting.startswith("policy="):
             raise ConfigError(
-                f"--sync-setting {each}: NAME=VALUE is accepted, as in tau=8; the policy itself is "
-                f"given by {policy}."
+                f"--sync-setting {setting}: NAME=VALUE is accepted, as in tau=8; the policy itself "
+                f"is given by {policy}."
             )
-    return dict(each.split("=", 1) for each in given or ())
+    return dict(setting.split("=", 1) for setting in given or ())
 
 
 def duration(text: str | float) -> float:

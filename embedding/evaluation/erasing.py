@@ -167,8 +167,8 @@ def _value_without(value: str, source: str) -> str:
         return ",".join(name for name in value.split(",") if name != source)
     if not isinstance(parsed, dict):
         return value
-    kept = {name: figure for name, figure in parsed.items() if name != source}
-    return json.dumps(kept, ensure_ascii=False)
+    rest = {name: figure for name, figure in parsed.items() if name != source}
+    return json.dumps(rest, ensure_ascii=False)
 
 
 def _local(home: Path, uri: str) -> Path | None:

@@ -214,8 +214,8 @@ def write_gexf(graph: NeighbourGraph, file: IO[bytes]) -> None:
     ends = (graph.source.tolist(), graph.target.tolist(), graph.weight.tolist())
     for at, (source, target, weight) in enumerate(zip(*ends, strict=True)):
         if weight > 0:
-            places = {"id": str(at), "source": str(source), "target": str(target)}
-            ET.SubElement(edges, "edge", {**places, "weight": f"{weight:.6f}"})
+            edge = {"id": str(at), "source": str(source), "target": str(target)}
+            ET.SubElement(edges, "edge", {**edge, "weight": f"{weight:.6f}"})
     ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
 
 

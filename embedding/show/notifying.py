@@ -78,10 +78,10 @@ class NotifyConfig(Config):
     @field_validator("email_to", "email_from")
     @classmethod
     def _addresses(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
-        for each in (value,) if isinstance(value, str) else value:
-            name, at, host = each.rpartition("@")
-            if not (name and at and host) or any(c.isspace() or c in ",;<>" for c in each):
-                raise ValueError(f"{each!r} is no mail address")
+        for address in (value,) if isinstance(value, str) else value:
+            name, at, host = address.rpartition("@")
+            if not (name and at and host) or any(c.isspace() or c in ",;<>" for c in address):
+                raise ValueError(f"{address!r} is no mail address")
         return value
 
     @field_validator("webhook")

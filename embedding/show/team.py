@@ -170,9 +170,9 @@ class TeamStore:
 
     def _change(self, change: Callable[[TeamShared], TeamShared]) -> None:
         with self._alone():
-            held = asdict(change(self.read()))
+            shared = asdict(change(self.read()))
             with replaced(self.path) as file:
-                file.write(json.dumps(held, ensure_ascii=False, indent=1).encode())
+                file.write(json.dumps(shared, ensure_ascii=False, indent=1).encode())
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

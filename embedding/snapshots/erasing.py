@@ -174,13 +174,13 @@ def _counts(table: pa.Table, erased: _Erased) -> pa.Table:
     for values, wanted in zip(plain, (erased.word, erased.source), strict=True):
         if wanted is not None:
             gone |= pc.equal(values, wanted).to_numpy(zero_copy_only=False)
-    kept = table.filter(pa.array(~gone))
+    rest = table.filter(pa.array(~gone))
     for name in ("word", "source"):
         # A dictionary would name what no row names any more.
-        column = kept.schema.get_field_index(name)
-        again = encoded(pc.cast(kept[name], pa.string()).to_pylist())
-        kept = kept.set_column(column, name, again)
-    return kept
+        column = rest.schema.get_field_index(name)
+        again = encoded(pc.cast(rest[name], pa.string()).to_pylist())
+        rest = rest.set_column(column, name, again)
+    return rest
 
 
 def _usage(table: pa.Table, erased: _Erased) -> pa.Table:

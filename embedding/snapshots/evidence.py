@@ -85,12 +85,12 @@ def page_of(url: str) -> str:
     except ValueError:
         return url.partition("#")[0]
     fragment = parts.fragment if parts.fragment.startswith(("!", "/")) else ""
-    kept = [
+    pairs = [
         pair
         for pair in parts.query.split("&")
         if not _COMMENT.search(name := pair.partition("=")[0]) or _PARENT.search(name)
     ]
-    return parts._replace(query="&".join(kept), fragment=fragment).geturl()
+    return parts._replace(query="&".join(pairs), fragment=fragment).geturl()
 
 
 @dataclass(frozen=True)
@@ -258,9 +258,9 @@ class EvidenceStore:
             urls, words = [url for url, _ in listed], [word for _, word in listed]
             page = np.unique(np.array(urls, dtype=object), return_inverse=True)[1]
             mask = named(page, unlinked_hashes(urls, words, key))
-            kept = {pair for pair, good in zip(listed, mask.tolist(), strict=True) if good}
+            naming = {pair for pair, good in zip(listed, mask.tolist(), strict=True) if good}
             for path, table, marks in old:
-                blank = [(r["url"], r["word"]) not in kept for r in table.to_pylist()]
+                blank = [(r["url"], r["word"]) not in naming for r in table.to_pylist()]
                 trimmed = sampled(_nameless(table, np.array(blank, dtype=bool)))
                 _write(path, trimmed, marks | {_NAMED_KEY: _TODAY[_NAMED_KEY]})
         return files
@@ -321,12 +321,12 @@ def sampled(table: pa.Table) -> pa.Table:
     group = np.any([np.diff(code) != 0 for code in codes[:3]], axis=0)
     first = np.flatnonzero(np.concatenate([[True], group]))
     again = np.concatenate([[False], ~group & (np.diff(codes[3]) == 0)])
-    kept = np.flatnonzero(~again)
-    own = np.searchsorted(first, kept, side="right") - 1
+    rows = np.flatnonzero(~again)
+    own = np.searchsorted(first, rows, side="right") - 1
     # The place within its group, counted among those that are there once.
-    rank = np.arange(len(kept)) - np.searchsorted(kept, first)[own]
-    kept, own = kept[rank < SKETCH], own[rank < SKETCH]
-    chosen = table.take(pa.array(kept))
+    rank = np.arange(len(rows)) - np.searchsorted(rows, first)[own]
+    rows, own = rows[rank < SKETCH], own[rank < SKETCH]
+    chosen = table.take(pa.array(rows))
     addressed = pc.not_equal(chosen["url"], "").to_numpy(zero_copy_only=False)
     before = np.cumsum(addressed) - addressed
     begin = np.searchsorted(own, own)

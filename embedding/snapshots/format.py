@@ -200,9 +200,9 @@ class Manifest(BaseModel):
         if self.missing or self.quality.get("settled") != 0.0:
             return self.missing
         server = self.config.get("server")
-        kept = isinstance(server, dict) and server.get("usage", True)
+        counted = isinstance(server, dict) and server.get("usage", True)
         unlearnt = Missing(part="learning", reason="not_converged")
-        if USAGE in self.files or not kept:
+        if USAGE in self.files or not counted:
             return (unlearnt,)
         return (Missing(part="usage", reason="usage_not_handed_in"), unlearnt)
 

@@ -248,11 +248,13 @@ class SnapshotStore:
 
     def reinstate(self, ids: Sequence[str]) -> None:
         """Put withdrawn snapshots back into the series; SnapshotError for one that is not."""
-        held = self.withdrawn()
+        withdrawn = self.withdrawn()
         for name in ids:
-            if name not in held:
+            if name not in withdrawn:
                 raise SnapshotError(f"snapshot {name}: it is not withdrawn in {self.uri}.")
-        self._note(lambda held: {name: one for name, one in held.items() if name not in ids})
+        self._note(
+            lambda withdrawn: {name: one for name, one in withdrawn.items() if name not in ids}
+        )
 
     def _note(self, change: Callable[[dict[str, Withdrawn]], dict[str, Withdrawn]]) -> None:
         self._place.take_note(NOTE, lambda text: note_of(change(read_note(text, self.uri))))
@@ -293,12 +295,12 @@ class SnapshotStore:
         The newest stays, and those in `keep`. dry  only say which
         """
         refs = self.list()
-        kept = {*keep, *(ref.id for ref in refs[-1:])}
+        spared = {*keep, *(ref.id for ref in refs[-1:])}
         replaced = {older for ref in refs for older in self._revisions(ref.id)}
         old = [
             name
             for name, written_at in self._all().items()
-            if name in replaced or (written_at < before and name not in kept)
+            if name in replaced or (written_at < before and name not in spared)
         ]
         for name in () if dry else old:
             self._place.remove(name)

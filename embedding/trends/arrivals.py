@@ -179,15 +179,15 @@ def log_odds(
     return ratio, 1.0 / held1 + 1.0 / held0 + 1.0 / other1 + 1.0 / other0
 
 
-def source_spread(held: TestArray, documents: TestArray) -> TestArray:
+def source_spread(holding: TestArray, documents: TestArray) -> TestArray:
     """exp(entropy of the word's rates over sources) / number of sources: float64 [n] in (0, 1].
 
     Rates, not counts: a large source does not outvote the small ones.
     """
     live = documents > 0
     if not live.any():
-        return np.ones(len(held))
-    rates = held[:, live] / documents[live]
+        return np.ones(len(holding))
+    rates = holding[:, live] / documents[live]
     total = rates.sum(axis=1, keepdims=True)
     shares = np.divide(rates, total, out=np.zeros_like(rates), where=total > 0)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
@@ -320,7 +320,7 @@ class Burst:
     weight: float
 
 
-def bursts(held: IntArray, read: IntArray) -> list[Burst]:
+def bursts(holding: IntArray, read: IntArray) -> list[Burst]:
     """Bursts of one word, the earliest first: two states of a stream of batches (Kleinberg 2002,
     section 4).
 
@@ -331,12 +331,12 @@ def bursts(held: IntArray, read: IntArray) -> list[Burst]:
 
     and the weight of a burst is what the ordinary state would have cost more in it.
 
-    held, read  int64 [T]: documents that hold the word, and all documents, of each window
+    holding, read  int64 [T]: documents that hold the word, and all documents, of each window
     """
     live = np.flatnonzero(read > 0)
-    if len(live) < 2 or not held.sum():
+    if len(live) < 2 or not holding.sum():
         return []
-    r, d = held[live].astype(np.float64), read[live].astype(np.float64)
+    r, d = holding[live].astype(np.float64), read[live].astype(np.float64)
     usual = r.sum() / d.sum()
     rates = np.clip([usual, min(SCALING * usual, 0.9999)], 1e-12, 0.9999)
     costs = -(r[:, None] * np.log(rates) + (d - r)[:, None] * np.log1p(-rates))
@@ -450,12 +450,12 @@ def _bursts(words: Set[str], material: ReportInput) -> dict[str, float]:
     The windows are read one after the other: all at once would not fit into memory.
     """
     names = sorted(words)
-    read, held = [], []
+    read, holding = [], []
     for part in chain(material.past, (material.now,)):
         read.append(int(part.total_documents.sum()))
-        held.append(part.documents_of(names))
+        holding.append(part.documents_of(names))
     total = np.array(read, dtype=np.int64)
-    series = np.stack(held, axis=1).astype(np.int64)
+    series = np.stack(holding, axis=1).astype(np.int64)
     last = len(read) - 1
     return {
         word: sum(b.weight for b in bursts(one, total) if b.last == last)

@@ -117,11 +117,11 @@ def axis_history(
     config: TrendsConfig | None = None,
     *,
     id: str = "latest",
-    kept: AxisCache | None = None,
+    cache: AxisCache | None = None,
 ) -> AxisHistory:
     """Follow a word along an axis through the windows up to snapshot `id`.
 
-    kept  remembers the axes of snapshots from one word to the next
+    cache  remembers the axes of snapshots from one word to the next
 
     Raises InputError when a list has no word that the last window used, or there are no sums of
     usage; SnapshotError when the last snapshot cannot be read.
@@ -138,7 +138,7 @@ def axis_history(
             )
     points: list[AxisPoint] = []
     for ref in lineage(store.list(), last.ref)[-config.history_windows :]:
-        points += _points(store.open(ref.id), word, positive, negative, kept)
+        points += _points(store.open(ref.id), word, positive, negative, cache)
     return AxisHistory(
         word=word,
         positive=tuple(positive),
@@ -154,16 +154,16 @@ def _points(
     word: str,
     positive: Sequence[str],
     negative: Sequence[str],
-    kept: AxisCache | None,
+    cache: AxisCache | None,
 ) -> list[AxisPoint]:
     usage, row = snapshot.usage, snapshot.index(word)
     if usage is None or row is None:
         return []
     key = (snapshot.id, tuple(positive), tuple(negative))
-    kept = {} if kept is None else kept
-    if key not in kept:
-        kept[key] = _axis(snapshot, usage, positive, negative)
-    axis = kept[key]
+    cache = {} if cache is None else cache
+    if key not in cache:
+        cache[key] = _axis(snapshot, usage, positive, negative)
+    axis = cache[key]
     if axis is None:
         return []
     own = np.flatnonzero(usage.rows == row)

@@ -87,24 +87,25 @@ def with_copies_once(material: ReportInput, windows: int) -> ReportInput:
     return replace(material, now=now, past=Windows(len(material.past), read))
 
 
-def few_texts(held: IntArray, read: int) -> bool:
+def few_texts(holding: IntArray, read: int) -> bool:
     """Whether an average word is in so many of the documents as in copies of few texts alone.
 
-    held  int64 [n], documents of each word; read: all documents
+    holding  int64 [n], documents of each word; read: all documents
     """
-    used = held[held > 0]
+    used = holding[holding > 0]
     return read >= _USUAL and len(used) > 0 and float(used.mean()) >= COPIED * read
 
 
-def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:
-    """Documents [n], fewer for words that stand mostly in copies. held: documents, copies too."""
-    often = known & (held >= _USUAL)
-    usual = float(np.median(texts[often] / held[often])) if often.sum() >= _WORDS else 1.0
-    once = np.maximum(texts, np.minimum(held, UNTOLD)) / max(usual, 1e-9)
-    own = np.clip(4.0 * once / np.maximum(held, 1) - 1.0, 0.0, 1.0)
-    own[~known | (held < LEAST_COPIED)] = 1.0
-    fewer: IntArray = np.ceil(np.minimum(once + own * (held - once), held)).astype(np.int64)
-    return fewer
+def _once(documents: IntArray, texts: TestArray, known: Mask) -> IntArray:
+    """Documents [n], fewer for words that stand mostly in copies. documents: copies too."""
+    often = known & (documents >= _USUAL)
+    usual = float(np.median(texts[often] / documents[often])) if often.sum() >= _WORDS else 1.0
+    once = np.maximum(texts, np.minimum(documents, UNTOLD)) / max(usual, 1e-9)
+    own = np.clip(4.0 * once / np.maximum(documents, 1) - 1.0, 0.0, 1.0)
+    own[~known | (documents < LEAST_COPIED)] = 1.0
+    fewer = np.ceil(np.minimum(once + own * (documents - once), documents))
+    rounded: IntArray = fewer.astype(np.int64)
+    return rounded
 
 
 def _limit(snapshot: Snapshot) -> float:
@@ -130,9 +131,9 @@ def repetition_notes(material: ReportInput, once: Frequency, baseline: Frequency
         named = _names(words, np.where(copied, copies / (usual + 1.0), 0))
         sentence = f"{label}: {named} stand mostly in copies of the same text; copies count once."
         notes.append(Note("copied_text", sentence, words=named))
-    before, held = (each.sum(axis=1) for each in baseline.take(words, baseline.sources))
-    each = np.where(held > 0, before / np.maximum(held, 1), 1.0)
-    beyond = counts - 4.0 * documents * np.maximum(each, 1.0)
+    before, holding = (n.sum(axis=1) for n in baseline.take(words, baseline.sources))
+    usual_each = np.where(holding > 0, before / np.maximum(holding, 1), 1.0)
+    beyond = counts - 4.0 * documents * np.maximum(usual_each, 1.0)
     if (beyond >= _MENTIONS).any():
         named = _names(words, np.where(beyond >= _MENTIONS, beyond, 0))
         sentence = f"{label}: few authors write {named} over and over; each of them counts once."

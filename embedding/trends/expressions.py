@@ -110,9 +110,9 @@ def _with_part(
 ) -> IntArray:
     """int64 [n]: documents of the window that hold phrases of which a word is a part."""
     names = [phrase.word for phrase in phrases]
-    held = now.documents_of(names) + unlisted(names, material).now
+    holding = now.documents_of(names) + unlisted(names, material).now
     by_part: dict[str, int] = {}
-    for phrase, documents in zip(phrases, held.tolist(), strict=True):
+    for phrase, documents in zip(phrases, holding.tolist(), strict=True):
         for part in set(phrase.parts):
             by_part[part] = by_part.get(part, 0) + documents
     return np.fromiter((by_part.get(word, 0) for word in words), np.int64, len(words))

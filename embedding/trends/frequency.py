@@ -105,8 +105,8 @@ class Frequency(CountColumns):
     ) -> Iterator[IntArray]:
         """Some of `COUNT_COLUMNS` one after the other, each as `column` has it."""
         place = {each: at for at, each in enumerate(self.sources)}
-        places = np.asarray([place.get(each, -1) for each in sources], dtype=np.int64)
-        chosen = np.ix_(self.rows(words), places)
+        columns_of = np.asarray([place.get(each, -1) for each in sources], dtype=np.int64)
+        chosen = np.ix_(self.rows(words), columns_of)
         columns = dict(zip(COUNT_COLUMNS, self.columns, strict=True))
         for name in names:
             # With a last row and a last column of zeros, which -1 finds.

@@ -121,7 +121,7 @@ def _window(
     here = np.flatnonzero(rows >= 0)
     looked_up = np.asarray(snapshot.vectors[np.concatenate([[row], rows[here]])])
     vectors = directions_of(looked_up, snapshot.centre)
-    plane, kept = scaled(vectors)
+    plane, share = scaled(vectors)
     names = [words[at] for at in here.tolist()]
     common = [at for at, name in enumerate(names) if name in earlier]
     if common:
@@ -134,7 +134,7 @@ def _window(
     )
     label = snapshot.manifest.window.label
     now = dict(zip(names, plane[1:], strict=True))
-    return MapWindow(snapshot.id, label, points, kept), {**earlier, **now}
+    return MapWindow(snapshot.id, label, points, share), {**earlier, **now}
 
 
 def scaled(vectors: FloatArray) -> tuple[Plane, float]:

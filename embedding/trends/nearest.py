@@ -55,8 +55,8 @@ def nearest(
     for start in range(0, len(queries), block):
         part = slice(start, start + block)
         near = vectors[queries[part]] @ pool
-        mine = np.flatnonzero(own[part] >= 0)
-        near[mine, own[part][mine]] = -np.inf
+        queried = np.flatnonzero(own[part] >= 0)
+        near[queried, own[part][queried]] = -np.inf
         best = _highest(near, k)
         rows[part] = candidates[best]
         figures[part] = np.take_along_axis(near, best, axis=1)

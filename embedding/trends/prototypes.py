@@ -116,8 +116,9 @@ def interval(
     is that of |x̄ − ȳ|² where nothing changed, `chance`, over 2 |x̄| |ȳ|. Both are added up.
     """
     used = np.flatnonzero(units.documents[0] > 0)
-    kept = ~np.eye(len(units.later), dtype=bool)[used]
-    without = replace(units, documents=units.documents * kept, sums=units.sums * kept[..., None])
+    others = ~np.eye(len(units.later), dtype=bool)[used]
+    documents, sums = units.documents * others, units.sums * others[..., None]
+    without = replace(units, documents=documents, sums=sums)
     whole = Prototypes.of(units, common)
     distance = float(whole.distance(usual)[0])
     distances = Prototypes.of(without, common).distance(usual)

@@ -252,8 +252,8 @@ def _scores(folder: Path) -> WordScores | None:
 def _same_scores(folder: Path, report: TrendReport) -> bool:
     if report.scores is None:
         return True
-    kept = _scores(folder)
-    return kept is not None and kept.key == report.scores.key
+    scores = _scores(folder)
+    return scores is not None and scores.key == report.scores.key
 
 
 def _write(folder: Path, report: TrendReport, text: str) -> None:

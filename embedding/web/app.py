@@ -99,8 +99,8 @@ def create_app(
     stream = Stream(config.status_url)
     headlines = None
     if crawl is not None and config.headlines and config.evidence is not None:
-        kept = HeadlineStore(config.headlines_file) if config.keep_headlines else None
-        headlines = Headlines(crawl, kept)
+        store = HeadlineStore(config.headlines_file) if config.keep_headlines else None
+        headlines = Headlines(crawl, store)
     team = None if config.team is None else TeamStore(config.team)
     site = Site(config, Answers(config), stream, login, headlines, team, channels)
     guards = [*dependencies] if login is None else [Depends(login.require)]

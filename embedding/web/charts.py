@@ -78,20 +78,20 @@ def over_windows(
     **options: Any,
 ) -> dict[str, object]:
     """A line chart (`lines`) over windows by their labels; one missing between two is a gap."""
-    places: list[int] = []
+    positions: list[int] = []
     for at, label in enumerate(windows):
-        places += [-1] * (missing_between(windows[at - 1], label) if at else 0)
-        places.append(at)
+        positions += [-1] * (missing_between(windows[at - 1], label) if at else 0)
+        positions.append(at)
 
     def spread(values: Values) -> Values:
-        return [None if at < 0 else values[at] for at in places] if values else ()
+        return [None if at < 0 else values[at] for at in positions] if values else ()
 
     wide = [
         replace(line, values=spread(line.values), low=spread(line.low), high=spread(line.high))
         for line in shown
     ]
-    labels = ["" if at < 0 else short_label(windows[at]) for at in places]
-    texts = ["" if at < 0 else tips[at] for at in places]
+    labels = ["" if at < 0 else short_label(windows[at]) for at in positions]
+    texts = ["" if at < 0 else tips[at] for at in positions]
     return lines(wide, labels, texts, **options)
 
 
@@ -284,8 +284,8 @@ def map_data(shown: NeighbourMap, t: PageText) -> dict[str, object]:
     """What map.js draws: windows with places, and `bounds` (least and greatest x, then y) that hold
     all.
     """
-    places = [(p.x, p.y) for window in shown.windows for p in window.places] or [(0.0, 0.0)]
-    xs, ys = ([0.0, *(place[at] for place in places)] for at in (0, 1))
+    spots = [(p.x, p.y) for window in shown.windows for p in window.places] or [(0.0, 0.0)]
+    xs, ys = ([0.0, *(spot[at] for spot in spots)] for at in (0, 1))
     bounds = [round(value, 3) for value in (min(xs), max(xs), min(ys), max(ys))]
     windows = []
     before: set[str] = set()

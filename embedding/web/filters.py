@@ -112,13 +112,13 @@ class PageFilter:
             return row
         own = tuple(one for one in row.sources if self.chooses(one.source))
         before = report.compared_with
-        held = [sum(one.documents_before for one in own), sum(one.documents for one in own)]
+        documents = [sum(one.documents_before for one in own), sum(one.documents for one in own)]
         read = [0 if before is None else before.total_documents, report.snapshot.total_documents]
-        rates = [1000.0 * n / max(of, 1) for n, of in zip(held, read, strict=True)]
+        rates = [1000.0 * n / max(of, 1) for n, of in zip(documents, read, strict=True)]
         return replace(
             row,
-            documents_before=held[0],
-            documents=held[1],
+            documents_before=documents[0],
+            documents=documents[1],
             authors_before=None,
             authors=None,
             rate_before=rates[0],

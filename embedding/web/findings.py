@@ -109,8 +109,8 @@ def first_seen(row: TrendRow, report: TrendReport) -> str | None:
     """Label of the first of its windows that used a word; None if it was read as several before."""
     if row.written_before:
         return None
-    held = zip(report.windows[-len(row.series) :], row.series, strict=False)
-    return next((label for label, rate in held if rate > 0), None)
+    rates = zip(report.windows[-len(row.series) :], row.series, strict=False)
+    return next((label for label, rate in rates if rate > 0), None)
 
 
 def _moved(row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:

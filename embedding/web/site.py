@@ -132,8 +132,8 @@ class PageRequest:
     def words(self, unit: str) -> PageText:
         """The same for windows of a unit, for whom the store cannot be asked."""
         request, accepted = self.request, self.request.headers.get("accept-language", "")
-        kept = request.cookies.get(LANGUAGE_COOKIE)
-        return PageText(choose(request.query_params.get("lang"), kept, accepted), unit)
+        remembered = request.cookies.get(LANGUAGE_COOKIE)
+        return PageText(choose(request.query_params.get("lang"), remembered, accepted), unit)
 
     @cached_property
     def links(self) -> PagePaths:
@@ -201,8 +201,8 @@ class PageRequest:
 
     def _with_language(self, language: str) -> str:
         items = self.request.query_params.multi_items()
-        kept = [(name, value) for name, value in items if name not in {"lang", "next"}]
-        return "?" + urlencode([*kept, ("lang", language)])
+        others = [(name, value) for name, value in items if name not in {"lang", "next"}]
+        return "?" + urlencode([*others, ("lang", language)])
 
     def render(self, template: str, code: int = 200, **values: object) -> HTMLResponse:
         """A page; a language asked for in the address is kept in a cookie."""
@@ -271,9 +271,9 @@ AskedPage = Annotated[PageRequest, Depends(_asked)]
 
 
 def _typed_name(request: Request) -> str:
-    kept = request.cookies.get(NAME_COOKIE, "")
+    typed = request.cookies.get(NAME_COOKIE, "")
     try:
-        return kept.encode("ascii").decode("unicode_escape")[:LONGEST_NAME]
+        return typed.encode("ascii").decode("unicode_escape")[:LONGEST_NAME]
     except UnicodeError:
         return ""
 

@@ -190,9 +190,9 @@ def particle(word: str, closed: str, opened: str) -> str:
     return closed if last % 28 else opened
 
 
-def choose(asked: str | None, kept: str | None, accept: str) -> str:
+def choose(asked: str | None, remembered: str | None, accept: str) -> str:
     """The language: asked for in the address, kept in a cookie, or preferred by the browser."""
-    for language in (asked, kept):
+    for language in (asked, remembered):
         if language in LANGUAGES:
             return str(language)
     best, weight = LANGUAGES[0], -1.0

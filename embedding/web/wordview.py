@@ -42,10 +42,10 @@ def word_view(
     Which words came and went is marked where the word's meaning changed between the two.
     """
     sources = sources_of(history)
-    places = {point.snapshot: at for at, point in enumerate(history.points)}
-    now_at = places.get(now or "", last_with_neighbours(history))
+    positions = {point.snapshot: at for at, point in enumerate(history.points)}
+    now_at = positions.get(now or "", last_with_neighbours(history))
     before = [at for at, point in enumerate(history.points[:now_at]) if point.neighbours]
-    then_at = places.get(then or "", before[-1] if before else -1)
+    then_at = positions.get(then or "", before[-1] if before else -1)
     then_point = history.points[then_at] if then_at >= 0 else None
     now_point = history.points[now_at]
     since = None if change is None or change.kind != "moved" else change.since
