@@ -28,7 +28,7 @@ def store(folder: Path) -> yeoron.Store:
 
 
 def test_rankings_are_those_of_the_report(store: yeoron.Store) -> None:
-    report = build_report(store._reader)
+    report = build_report(store._answers)
     for name in ("moved", "born", "risen", "fallen"):
         table = getattr(store, name)()
         assert [row["word"] for row in table] == [row.word for row in getattr(report, name)]
@@ -131,7 +131,7 @@ def test_a_store_or_setting_that_is_not_there_is_refused(folder: Path, tmp_path:
 
 
 def test_a_title_says_how_many_findings_there_are(store: yeoron.Store, folder: Path) -> None:
-    table, compared = store.moved(), build_report(store._reader).compared("moved")
+    table, compared = store.moved(), build_report(store._answers).compared("moved")
     clear = sum(row["significant"] for row in table)
     assert clear > 0
     assert table.title.endswith(f"; {clear} clear among {compared}")
