@@ -16,24 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import IntArray
-from yeoron_lab.allreduce.ring import FORM_SECONDS, RingSpec, broken
+from yeoron_lab.allreduce.ring import FORM_SECONDS, Ring, RingSpec
 
 if TYPE_CHECKING:
     import torch
 
 
-class NcclRing:
-    """A `Ring` of nodes that each have a GPU."""
+class NcclRing(Ring):
+    """Of nodes that each have a GPU."""
 
     def __init__(self, spec: RingSpec, *, timeout_s: float) -> None:
-        self.rank, self.size = spec.rank, spec.size
-        self.bytes_sent = 0
-        self._timeout_s = timeout_s
+        super().__init__(spec, timeout_s=timeout_s)
         self._group, self._device = self._guard(lambda: _meet(spec, timeout_s))
-
-    @property
-    def is_root(self) -> bool:
-        return self.rank == 0
 
     def gather(self, header: IntArray) -> IntArray:
         import torch
@@ -78,8 +72,7 @@ class NcclRing:
         try:
             return call()
         except RuntimeError as error:
-            silent_s = self._timeout_s if "imed out" in str(error) else None
-            raise broken(self.rank, self.size, silent_s) from error
+            raise self._gone(silent="imed out" in str(error)) from error
 
 
 def _meet(spec: RingSpec, timeout_s: float) -> tuple[Any, torch.device]:

@@ -6,11 +6,12 @@ import os
 import select
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,45 +44,49 @@ class RingSpec(Config):
     """What carries the sums."""
 
 
-class Ring(Protocol):
+class Ring(ABC):
     """One node among those that all-reduce; all nodes make the same calls in the same order.
 
     Each call raises BrokenRingError when a peer is gone, or silent for the time given. One thread
     uses it. Sums are bit for bit the same on every node.
 
     rank, size  this node's place, from 0, among so many
+    is_root     whether it is the one of rank 0, which brings the tables to the server
     bytes_sent  by this node
     """
 
-    rank: int
-    size: int
-    bytes_sent: int
+    def __init__(self, spec: RingSpec, *, timeout_s: float) -> None:
+        self.rank, self.size = spec.rank, spec.size
+        self.is_root = spec.rank == 0
+        self.bytes_sent = 0
+        self._timeout_s = timeout_s
 
-    @property
-    def is_root(self) -> bool:
-        """Whether this node, the one of rank 0, brings the tables to the server."""
-
+    @abstractmethod
     def gather(self, header: IntArray) -> IntArray:
         """Everybody's header, int64 [size, k] from int64 [k], by rank; also a barrier."""
 
+    @abstractmethod
     def add_up(self, values: npt.NDArray[Any]) -> None:
         """Sum over all nodes, in place; C-contiguous, of one shape and dtype everywhere."""
 
+    @abstractmethod
     def from_leader(self, values: npt.NDArray[Any]) -> None:
         """The leader's values, in place; as `add_up`."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let the others go; never raises."""
 
+    def _gone(self, *, silent: bool) -> BrokenRingError:
+        """The error of a node whose peer is gone, or was silent for too long."""
+        what = f"was silent for {self._timeout_s:.0f} s" if silent else "is gone"
+        return BrokenRingError(
+            f"all-reduce of {self.size} nodes: a peer of node {self.rank} {what}."
+        )
 
-def broken(rank: int, size: int, silent_s: float | None = None) -> BrokenRingError:
-    """The error of a node whose peer is gone, or was silent for so many seconds."""
-    what = "is gone" if silent_s is None else f"was silent for {silent_s:.0f} s"
-    return BrokenRingError(f"all-reduce of {size} nodes: a peer of node {rank} {what}.")
 
-
-class SocketRing:
-    """A `Ring` through Unix sockets in the folder of a rendezvous, on one machine.
+class SocketRing(Ring):
+    """Through Unix sockets in the folder of a rendezvous, on one machine.
 
     Each node sends to its right neighbour and receives from its left one. A sum goes around the
     ring twice: first each part is added up on the way, then the finished parts are handed on (ring
@@ -92,17 +97,11 @@ class SocketRing:
     """
 
     def __init__(self, spec: RingSpec, *, timeout_s: float) -> None:
-        self.rank, self.size = spec.rank, spec.size
-        self.bytes_sent = 0
-        self._timeout_s = timeout_s
+        super().__init__(spec, timeout_s=timeout_s)
         self._left = self._right = None
         if spec.size > 1:
             with self._broken():
                 self._left, self._right = _joined(spec, min(timeout_s, FORM_SECONDS))
-
-    @property
-    def is_root(self) -> bool:
-        return self.rank == 0
 
     def gather(self, header: IntArray) -> IntArray:
         rows = np.zeros((self.size, len(header)), dtype=np.int64)
@@ -173,8 +172,7 @@ class SocketRing:
         try:
             yield
         except (OSError, ValueError) as error:
-            silent_s = self._timeout_s if isinstance(error, TimeoutError) else None
-            raise broken(self.rank, self.size, silent_s) from error
+            raise self._gone(silent=isinstance(error, TimeoutError)) from error
 
 
 def _joined(spec: RingSpec, timeout_s: float) -> tuple[socket.socket, socket.socket]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.payload import RowDelta
+from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
@@ -69,12 +69,12 @@ def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: i
             replace(part, usage=tuple(replace(own, sums=_halves(own.sums)) for own in part.usage))
             for part in parts
         )
-    read = _occurrences(parts)
+    counts = [part.counts for part in parts]
     deltas, rows = [], {}
     for table, each in moved.items():
         shares = np.ones(len(each.slots), dtype=np.float32)
         if table is not Table.SUB:
-            shares = group_shares(_of(read, each.slots), groups, group.curvature)
+            shares = group_shares(_occurrences(counts, each.slots), groups, group.curvature)
         delta, held = _sent(each, shares, half=half)
         deltas.append(RowDelta(table, each.slots, delta))
         rows[table] = (each.slots, held)
@@ -134,21 +134,13 @@ def _halves(sums: FloatArray | HalfArray) -> HalfArray:
     return narrow(np.clip(sums.astype(np.float32), -largest, largest))
 
 
-def _occurrences(parts: Sequence[Push]) -> dict[str, Any]:
-    """How often each word was read: ids int64 (increasing) and times float64."""
-    none = np.empty(0, dtype=np.int64)
-    ids = np.concatenate([none, *(part.counts.ids for part in parts)])
-    times = np.concatenate([none, *(part.counts.counts for part in parts)])
-    some, at = np.unique(ids[ids >= 0], return_inverse=True)
-    return {"ids": some, "times": np.bincount(at, times[ids >= 0], minlength=len(some))}
-
-
-def _of(read: dict[str, Any], ids: IntArray) -> TimeArray:
-    """Occurrences of some words, float64 [n]; 0 for those that were noise alone."""
-    occurrences = np.zeros(len(ids), dtype=np.float64)
-    at = positions(read["ids"], ids)
-    occurrences[at >= 0] = read["times"][at[at >= 0]]
-    return occurrences
+def _occurrences(counts: Sequence[BlockCounts], ids: IntArray) -> TimeArray:
+    """How often words were read, float64 [n]; 0 for those that were noise alone."""
+    known, back = np.unique(ids, return_inverse=True)
+    at = positions(known, np.concatenate([part.ids for part in counts]))
+    times = np.concatenate([part.counts for part in counts]).astype(np.float64)
+    sums = np.bincount(at[at >= 0], times[at >= 0], minlength=len(known))
+    return np.asarray(sums[back], dtype=np.float64)
 
 
 def _sent(moved: Moved, shares: FloatArray, *, half: bool) -> tuple[Any, FloatArray]:
