@@ -44,7 +44,7 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
-PROTOCOL_VERSION = 17
+PROTOCOL_VERSION = 18
 """Version of the wire protocol. A server refuses nodes of every other version at the greeting, so
 server and nodes are brought up to date together."""
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Annotated
 
+
+from embedding.kernel.fields import Column
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.rowmap import RowMap
 from embedding.server.rows.tables import Tables
@@ -19,9 +22,9 @@ from embedding.server.rows.tables import Tables
 class Moved:
     """Rows of a table that moved: slots int64 [n], bases and values now float32 [n, dim]."""
 
-    slots: IntArray
-    bases: FloatArray
-    now: FloatArray
+    slots: Annotated[IntArray, Column("i8", ("n",))]
+    bases: Annotated[FloatArray, Column("f4", ("n", "dim"))]
+    now: Annotated[FloatArray, Column("f4", ("n", "dim"))]
 
 
 class Drift:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from embedding.exchange.wire import Array, Message, whole
+from embedding.exchange.codec import to_message
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from yeoron_lab.groups.drift import Drift, Moved
@@ -99,8 +100,7 @@ class FollowingCalls:
         with self._state.changed:
             self._state.reach(at)
             moved = self._moved.fetched(table_of(message), at[1], first, most)
-        arrays: dict[str, Array] = {"ids": moved.slots, "bases": moved.bases, "now": moved.now}
-        return Message({"status": "ok"}, arrays)
+        return to_message(moved, status="ok")
 
     def _adopt(self, message: Message) -> Message:
         """The leader has these rows; how many of their words have a row here.

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from embedding.exchange.codec import from_message
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
@@ -159,9 +160,7 @@ class ShardedReplica(ReplicaRows):
 def _moves(link: ShardLink, table: Table, at: LogPosition, first: int, most: int) -> Moved:
     """Some of the rows that had moved at the entry `at`, by id."""
     header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
-    answer = link.calls.fetch(Message(header))
-    rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
-    return Moved(answer.array("ids", "i8", 1), *rows)
+    return from_message(Moved, link.calls.fetch(Message(header)))
 
 
 def _adopt(
