@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-
 from embedding.kernel.fields import Column
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.rowmap import RowMap
