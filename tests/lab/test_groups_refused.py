@@ -228,7 +228,7 @@ def test_questions_that_are_wrong_are_refused(leader, raw, header: dict, what: s
 
 def test_pieces_take_no_more_memory_than_the_rows_that_there_are(leader, raw, monkeypatch) -> None:
     most = 9 * (4 * DIM + 8)  # of two words, each of which may have moved and been evicted
-    monkeypatch.setattr("yeoron_lab.groups.calls.MOST_MESSAGES", 0)
+    monkeypatch.setattr("yeoron_lab.groups.leading.MOST_MESSAGES", 0)
 
     def piece(number: int, size: int) -> None:
         message = to_message(EntryPiece(1, number, np.zeros(size, dtype=np.uint8)))

@@ -24,10 +24,9 @@ from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.state import ServerState
-from yeoron_lab.groups.calls import GroupCalls
 from yeoron_lab.groups.following import following_shard
 from yeoron_lab.groups.leader import Leader, following_config
-from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.groups.leading import GroupCalls, LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica
 from yeoron_lab.groups.shardedreplica import ShardedReplica

@@ -16,7 +16,7 @@ from embedding.exchange.codec import to_message
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from yeoron_lab.groups.drift import Drift, Moved
+from yeoron_lab.groups.replica import Drift, Moved
 from yeoron_lab.shards.heldrows import HeldRows
 from yeoron_lab.shards.log import at_of, position, table_of
 from yeoron_lab.shards.spec import ShardSpec

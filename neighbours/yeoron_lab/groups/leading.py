@@ -8,38 +8,47 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from embedding.exchange.codec import to_message
 from embedding.exchange.protocol import Ack, Push
+from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
-from embedding.server.figures.reports import read_report
+from embedding.server.figures.reports import is_number, read_report
+from embedding.server.flight.shell import Call, Who
 from embedding.server.grouping import Followers
 from embedding.server.parts import Content, Moment, Saved
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
-from embedding.server.validation import check_ids
+from embedding.server.validation import check_ids, check_nodes, check_report, check_rows
 from embedding.server.words.accounting import PushArrival
 from embedding.server.words.digests import WordsCopy
 from yeoron_lab.groups.client import Reached, RemoteChanges
-from yeoron_lab.groups.entry import GroupEntry
+from yeoron_lab.groups.entry import MERGE, PIECE, GroupEntry, Pieces, decode_entry
 from yeoron_lab.groups.taking import take_over
 from yeoron_lab.keeping.versions import versions_of
 from yeoron_lab.requests import check_pace
+from yeoron_lab.shards.log import string
 from yeoron_lab.shards.rows import ShardedRows
 
 logger = logging.getLogger(__name__)
 
 FLUSH_S = 60.0
 """How long a snapshot waits for the groups' last changes."""
+MOST_NODES = 10_000
+"""Nodes that one group may tell of."""
+MOST_MESSAGES = 8
+"""Largest messages that what was read may take together."""
 
 
 @dataclass
@@ -370,3 +379,97 @@ class LedGroups(Followers):
         members = self._state.machine.board.members
         here = [m for name, m in members.items() if name not in self.groups]
         return max(1, len(self.present()) + any(member.active for member in here))
+
+
+class GroupCalls:
+    """The calls of one stream.
+
+    asks  what a node is asked to hand in
+    who   which group greeted on it
+    """
+
+    def __init__(
+        self, groups: LedGroups, state: ServerState, asks: Callable[[str], list[Any]], who: Who
+    ) -> None:
+        self._asks = asks
+        self._groups = groups
+        self._state = state
+        self._who = who
+        self._pieces = Pieces()
+
+    def calls(self) -> dict[str, Call]:
+        return {
+            PIECE: self._piece,
+            MERGE: self._merge,
+            "changes": self._changes,
+            "rows": self._rows,
+        }
+
+    def _piece(self, message: Message) -> Message:
+        """Bytes of an entry whose end is yet to come."""
+        state, tables = self._state, self._state.tables
+        # Twice as many rows as there are here: the group may not have heard yet which were evicted.
+        rows = 4 * state.vocabulary.rows + tables.buckets + 1
+        most_bytes = MOST_MESSAGES * state.config.max_message_bytes + rows * (4 * tables.dim + 8)
+        return self._pieces.add(message, most_bytes)
+
+    def _merge(self, message: Message) -> Message:
+        group, session = self._who()
+        entry = decode_entry(self._pieces.whole(message), group)
+        check_nodes(self._state.ledger.nodes, [part.node for part in entry.pushes])
+        ack = self._groups.merge(group, session, entry)
+        return to_message(ack, status="ok")
+
+    def _changes(self, message: Message) -> Message:
+        group, _ = self._who()
+        header, about = message.header, _checked_about(self._state, message.header.get("told"))
+        seen = whole(header, "seen", least=-1)
+        changes = self._groups.changes(group, seen, whole(header, "epoch"), about)
+        asks = {name: self._asks(name) for name in about.get("nodes", {})}
+        return to_message(replace(changes, asks=asks), status="ok")
+
+    def _rows(self, message: Message) -> Message:
+        group, _ = self._who()
+        if group not in self._groups.groups:
+            raise RefusedError("rows: `changes` comes first, by which a group is known.")
+        ids = message.array("ids", "i8", 1)
+        half = message.header.get("rows") == "float16"
+        try:
+            table = Table(string(message.header, "table"))
+        except ValueError as error:
+            raise RefusedError("rows: `table` must be in, out or sub.") from error
+        state = self._state
+        check_rows(len(ids), state.dim, state.config.max_message_bytes, half=half)
+        with state.lock:
+            slots = state.rows.slots(table, ids, "rows")
+            rows = state.tables.device.as_sent(state.tables.gather(table, slots), half)
+            self._groups.sent(group, len(ids))
+        return Message({"status": "ok"}, {"rows": rows})
+
+
+def _checked_about(state: ServerState, about: object) -> dict[str, Any]:
+    """What a group says of itself and its nodes; RefusedError when it cannot be shown."""
+    nodes = about.get("nodes", {}) if isinstance(about, dict) else None
+    if not isinstance(about, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
+        raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
+    check_nodes(state.reports.last, nodes)
+    check_nodes(state.machine.board.members, nodes)
+    for name, node in nodes.items():
+        report = node.get("report", {}) if isinstance(node, dict) else None
+        if not isinstance(report, dict):
+            raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
+        check_report(name, report, state.accounts.tracker.sources)
+    departed = about.get("departed", [])
+    if not isinstance(departed, list) or not all(type(node) is str for node in departed):
+        raise RefusedError("changes: `departed` must be a list of names of nodes.")
+    figures = about.get("figures", {})
+    if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
+        raise RefusedError("changes: `figures` must be an object of numbers.")
+    age = about.get("age_s", 0)
+    if not _figure(age) or not 0 <= age < 1e9:
+        raise RefusedError("changes: `age_s` must be seconds, not below 0.")
+    return about
+
+
+def _figure(value: object) -> bool:
+    return is_number(value) and isfinite(value)

@@ -11,9 +11,8 @@ from embedding.server.figures.metrics import COUNTER, GAUGE, Scrape, by, plain
 from embedding.server.flight.shell import Call, Who
 from embedding.server.grouping import GROUPS
 from embedding.server.state import ServerState
-from yeoron_lab.groups.calls import GroupCalls
 from yeoron_lab.groups.leader import Leader, following_config
-from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.groups.leading import GroupCalls, LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
 from yeoron_lab.groups.shardedreplica import ShardedReplica

@@ -1,17 +1,102 @@
-"""Rows of a server that follows: how far they have moved, and what the leader has instead."""
+"""Rows of a server that follows: how far they have moved since the leader heard of it, and what the
+leader has instead.
+
+Before a row changes for the first time its value is kept (its *base*); what it has moved by is
+the difference to that. So it does not matter what changes rows: pushes of any policy, means, or an
+optimiser of its own.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Protocol
 
+from embedding.kernel.fields import Column
 from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.server.rows.rowmap import RowMap
 from embedding.server.rows.tables import Tables
 from embedding.server.words.vocabulary import Vocabulary
-from yeoron_lab.groups.drift import Drift, Moved
-from yeoron_lab.groups.taking import Moves
 
+
+@dataclass(frozen=True)
+class Moved:
+    """Rows of a table that moved: slots int64 [n], bases and values now float32 [n, dim]."""
+
+    slots: Annotated[IntArray, Column("i8", ("n",))]
+    bases: Annotated[FloatArray, Column("f4", ("n", "dim"))]
+    now: Annotated[FloatArray, Column("f4", ("n", "dim"))]
+
+
+class Drift:
+    """Bases of all tables, by the slot of the row. Not thread-safe: the server's lock guards it."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._bases = self._none()
+        self._quiet = False
+        tables.watchers.append(self)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._bases.values()))
+
+    def _none(self) -> dict[Table, RowMap]:
+        return {
+            table: RowMap({"rows": ("f4", (self._tables.dim,))}) for table in self._tables.kinds
+        }
+
+    def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
+        """These rows are about to change."""
+        del writer
+        if self._quiet:
+            return
+        bases = self._bases[table]
+        moving = slots[bases.slots(slots) < 0]
+        if len(moving):
+            rows = self._tables.read(table, moving)
+            places = bases.give(moving)
+            bases["rows"][places] = rows
+
+    def replaced(self, slots: IntArray) -> None:
+        for table, bases in self._bases.items():
+            if table is not Table.SUB:
+                moved = bases.slots(slots)
+                bases.free(moved[moved >= 0])
+
+    def lost(self, nodes: Collection[str]) -> None:
+        """See Watcher; no node keeps these."""
+
+    def take(self) -> dict[Table, Moved]:
+        """What moved since the last call, by table; from now on rows have new bases."""
+        taken = {}
+        for table, bases in self._bases.items():
+            if len(bases):
+                used = bases.used()
+                slots = bases.ids(used)
+                taken[table] = Moved(slots, bases["rows"][used], self._tables.read(table, slots))
+        self._bases = self._none()
+        return taken
+
+    def adopt(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
+        """The leader has these rows; what they have moved by meanwhile stays on top of them."""
+        bases, fresh = self._bases[table], rows
+        places = bases.slots(slots)
+        moved = places >= 0
+        if moved.any():
+            fresh = rows.copy()
+            at = places[moved]
+            fresh[moved] += self._tables.read(table, slots[moved]) - bases["rows"][at]
+            bases["rows"][at] = rows[moved]
+        self._quiet = True
+        try:
+            self._tables.put(table, slots, fresh)
+        finally:
+            self._quiet = False
+
+
+Moves = dict[Table, Moved]
+"""By table the rows that moved; `slots` are ids, of n-grams buckets."""
 Live = Callable[[Table, IntArray], FloatArray]
 """float32 [n, dim] of rows as the leader has them now."""
 

@@ -23,9 +23,7 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.words.vocabulary import Vocabulary
-from yeoron_lab.groups.drift import Moved
-from yeoron_lab.groups.replica import Live, ReplicaRows
-from yeoron_lab.groups.taking import Moves
+from yeoron_lab.groups.replica import Live, Moved, Moves, ReplicaRows
 from yeoron_lab.shards.client.split import places
 from yeoron_lab.shards.link import LateError, ShardLink
 from yeoron_lab.shards.log import TakeMoves

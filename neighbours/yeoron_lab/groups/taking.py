@@ -15,17 +15,14 @@ from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.config import GroupConfig
 from embedding.server.scoring import EWMA, ScoreKeeper, SourceScore
-from yeoron_lab.groups.drift import Moved
 from yeoron_lab.groups.entry import GroupEntry, WindowScore, merged
+from yeoron_lab.groups.replica import Moved, Moves
 
 COMPACT = 64
 """Pushes of a node that are put together, before they go to the leader."""
 
 _MOST_LAGS = 65_536
 """Lags of documents that an entry tells of: they travel in a message's header, which is limited."""
-
-Moves = dict[Table, Moved]
-"""By table the rows that moved; `slots` are ids, of n-grams buckets."""
 
 
 @dataclass
