@@ -22,8 +22,8 @@ def made(split: str = "rows", **fields: Any):
 
 
 def test_a_stream_and_a_dated_corpus_are_rehearsed() -> None:
-    assert made().any
-    assert made(corpus=MONTHS).any
+    assert made().state.passes
+    assert made(corpus=MONTHS).state.passes
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_a_stream_and_a_dated_corpus_are_rehearsed() -> None:
 def test_where_nothing_is_rehearsed_no_window_waits_for_it(fields: dict[str, Any]) -> None:
     rehearsals = made(**fields)
     rehearsals.read(0, 1_000_000)
-    assert not rehearsals.any
+    assert not rehearsals.state.passes
     assert rehearsals.unconverged is None
     assert rehearsals.figures()["rehearses"] is False
 
 
 def test_the_share_of_a_core_is_of_a_stream_alone() -> None:
-    assert made(corpus=MONTHS, node=NodeConfig(rehearsal_share=0)).any
+    assert made(corpus=MONTHS, node=NodeConfig(rehearsal_share=0)).state.passes

@@ -65,33 +65,6 @@ class Order:
     ended: int | None = None
 
 
-class _Looks:
-    def __init__(self) -> None:
-        self._last: float | None = None
-        self._tokens = 0
-        self._losses: list[float] = []
-
-    def begin_again(self) -> None:
-        """What is held out has changed: no earlier loss compares with later ones."""
-        self._last, self._tokens, self._losses = None, 0, []
-
-    def add(self, loss: float | None, tokens: int) -> None:
-        """A rehearsal of so many tokens began at this loss; None: it was not measured."""
-        self._tokens += tokens
-        if loss is not None:
-            self._losses.append(loss)
-
-    def take(self, tokens: int) -> tuple[float, bool] | None:
-        """The mean loss (nats a pair) since the last look, and whether it is ENOUGH below the one
-        before; always so at the first look. None: fewer tokens were rehearsed, or no loss is known.
-        """
-        if self._tokens < tokens or not self._losses:
-            return None
-        mean, before = sum(self._losses) / len(self._losses), self._last
-        self._last, self._tokens, self._losses = mean, 0, []
-        return mean, before is None or before - mean >= ENOUGH * before
-
-
 class Convergence:
     """A pure state machine: takes what was read and measured, and orders rehearsals.
 
@@ -115,7 +88,9 @@ class Convergence:
         self._before: int | None = None
         self._owed = 0.0
         self._over = False
-        self._looks = _Looks()
+        # Of the look under way; and the mean loss at the last one.
+        self._tokens, self._losses = 0, list[float]()
+        self._last_mean: float | None = None
 
     @property
     def converged(self) -> bool:
@@ -140,7 +115,8 @@ class Convergence:
             self._budget = self._left = self._owed
             self.window, self.loss = window, None
             self._fresh = self.rehearsed = 0
-        self._looks.begin_again()
+        # What is held out has changed: no earlier loss compares with later ones.
+        self._tokens, self._losses, self._last_mean = 0, [], None
         self._read += tokens
         self._fresh += tokens
         known = max(self._fresh / self._read, 1.0 / _SHORTEST) if self._read else 0.0
@@ -170,13 +146,17 @@ class Convergence:
     def measured(self, loss: float | None, tokens: int) -> None:
         """A rehearsal of so many tokens began at this held-out loss; None: it was not measured."""
         self.rehearsed += tokens
-        self._looks.add(loss, tokens)
+        self._tokens += tokens
         if loss is not None:
             self._lately = loss
-        if (look := self._looks.take(max(self._fresh, self.tick))) is None:
+            self._losses.append(loss)
+        if self._tokens < max(self._fresh, self.tick) or not self._losses:
             return
-        self.loss, gained = look
-        if self.loss < self.start and not gained and not self._over:
+        before, mean = self._last_mean, sum(self._losses) / len(self._losses)
+        self._tokens, self._losses, self._last_mean = 0, [], mean
+        self.loss = mean
+        gained = before is None or before - mean >= ENOUGH * before
+        if mean < self.start and not gained and not self._over:
             self._spend(self._left * GIVEN_UP)
 
     def _spend(self, tokens: float) -> None:

@@ -255,7 +255,7 @@ class GradientProcess:
             self.transport,
             welcome,
             stop,
-            rehearses=self.rehearsals.any,
+            rehearses=bool(self.rehearsals.state.passes),
         )
         self.closings = Closings(reads=False)
         usage, lexicon = self.learner.usage, self.learner.lexicon
@@ -337,7 +337,7 @@ class GradientProcess:
             if blocks:
                 self._idle = False
                 window = window_of(blocks, self.learner.setup.calendar)
-                if corpus and window != self.rehearsals.window:
+                if corpus and window != self.rehearsals.state.window:
                     yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
                 self._traces.taken((key for block in blocks for key in block.keys), window)
@@ -376,12 +376,12 @@ class GradientProcess:
     def _ended(self) -> Iterator[Order | Close]:
         """A window of a corpus is over: learn it to the end, then read it once more."""
         while not self.stop.is_set() and (order := self.rehearsals.order()) is not None:
-            yield replace(order, ended=self.rehearsals.window)
+            yield replace(order, ended=self.rehearsals.state.window)
         # What the window came to goes into its snapshot.
         self.counters.rehearsed = self.rehearsals.figures()
         self._report()
-        if self.learner.usage is not None and self.rehearsals.window is not None:
-            yield Close(self.rehearsals.window)
+        if self.learner.usage is not None and self.rehearsals.state.window is not None:
+            yield Close(self.rehearsals.state.window)
 
     def _inherits(self, ask: Ask) -> list[Inherited] | None:
         """Text of dead processes in the sources that this node reads now; None while some of it is
@@ -402,7 +402,7 @@ class GradientProcess:
 
     def _remembered_since(self, asks: Sequence[Ask]) -> float | None:
         """Event time (Unix seconds) from which on text is remembered; None: nobody knows yet."""
-        window = self.rehearsals.window
+        window = self.rehearsals.state.window
         known = [ask.window for ask in asks] + ([] if window is None else [window])
         if not known:
             return None

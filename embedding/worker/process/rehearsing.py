@@ -29,8 +29,8 @@ class Rehearsals:
     def __init__(
         self, convergence: Convergence, *, share: float, negative: int, plain: bool = False
     ) -> None:
+        self.state = convergence
         self._plain = plain
-        self._state = convergence
         self._share = share
         self._untrained, self._unigram = reference_losses(negative)
         self._lock = threading.Lock()
@@ -38,35 +38,27 @@ class Rehearsals:
         self._over = self._rest_until = 0.0
 
     @property
-    def any(self) -> bool:
-        return bool(self._state.passes)
-
-    @property
-    def window(self) -> int | None:
-        return self._state.window
-
-    @property
     def unconverged(self) -> int | None:
         """The first window that is to be rehearsed still; None: none."""
         with self._lock:
-            return self._state.unconverged
+            return self.state.unconverged
 
     def read(self, window: int, tokens: int) -> None:
         with self._lock:
-            self._state.read(window, tokens)
+            self.state.read(window, tokens)
 
     def end(self, remembered: int) -> None:
         with self._lock:
-            self._state.end(remembered)
+            self.state.end(remembered)
 
     def order(self) -> Order | None:
         """The next rehearsal of a corpus; None: its window has converged."""
         with self._lock:
-            return self._state.order()
+            return self.state.order()
 
     def wait_s(self) -> float:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
-        if not self._share or self._state.converged:
+        if not self._share or self.state.converged:
             return math.inf
         return max(0.0, self._rest_until - time.monotonic())
 
@@ -85,7 +77,7 @@ class Rehearsals:
             self._over = now
             self._rest_until = max(self._rest_until, now) + took * (1.0 / self._share - 1.0)
         with self._lock:
-            self._state.measured(held_loss, order.tokens)
+            self.state.measured(held_loss, order.tokens)
 
     def learnt_fresh(self) -> None:
         self._over = time.monotonic()
@@ -96,7 +88,7 @@ class Rehearsals:
 
     def figures(self) -> dict[str, Any]:
         """How far the window under way has come, JSON-safe."""
-        state = self._state
+        state = self.state
         with self._lock:
             return {
                 "window": state.window,
