@@ -33,7 +33,7 @@ from benchmarks.kept import RESULTS
 from embedding.crawl.services import read_clock
 from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.processes import memory_mb
-from embedding.worker.crawling.batches import spread
+from embedding.worker.crawling.crawling import spread
 from yeoron_bench.results import facts, free_port, keep
 
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")

@@ -12,7 +12,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
 from embedding.crawl.tables import Fetched
 from embedding.database.patience import Patience
-from embedding.worker.crawling.rereading import Rereading
+from embedding.worker.crawling.crawling import Rereading
 
 
 @pytest.fixture
