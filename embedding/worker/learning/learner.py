@@ -33,7 +33,7 @@ from embedding.worker.learning.training import MakeTraining, Training
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.lexicon import NodeLexicon
-from embedding.worker.words.rarewords import RareContexts, RareWords
+from embedding.worker.words.rarewords import RareWords
 
 _MOST = 2048
 """Pairs of one tick: so many say what the mean loss is, and each takes rows from the server."""
@@ -234,63 +234,48 @@ class Learner:
         if self.training.keeps_rows:
             when = "late"  # rows that are kept are looked at when the block is trained
         model, calendar = self.setup.model, self.setup.calendar
+        tick = Tick(blocks, order, close)
         with self.words.reading:
             fresh = self.words.code(blocks, self.turn.active)
+            tick.tables = [part.table for part in fresh]
             self._prepared += 1
-            seed = hash_seed(model.seed, self.setup.node, self._prepared)
-            held_out = None if order is None else self.past.held_pairs()
+            tick.seed = hash_seed(model.seed, self.setup.node, self._prepared)
             if order is None:
-                parts, sentences = self.past.fresh(blocks, fresh, seed)
+                parts, sentences = self.past.fresh(blocks, fresh, tick.seed)
             else:
-                parts, sentences = self.past.again(order, held_out)
-            decay = self.past.decay(order)
-            noise = self.words.noise(parts, seed)
-            scores = self._sampler.of_blocks(blocks, fresh, noise, calendar, seed)
+                tick.held = self.past.held_pairs()
+                parts, sentences = self.past.again(order, tick.held)
+                tick.decay = self.past.decay(order)
+            noise = self.words.noise(parts, tick.seed)
+            tick.scores = self._sampler.of_blocks(blocks, fresh, noise, calendar, tick.seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
             pool = noise if model.traits.draws_noise else noise[:0]
-            sentences = sentences.paced(
-                pacing(blocks, model, calendar),
-                sum(len(p.sentences) - 1 for p in parts),
+            tick.sentences = sentences.paced(
+                pacing(blocks, model, calendar), sum(len(part.sentences) - 1 for part in parts)
             )
-            planned = sentences.into(self.training.plan(parts, pool))
+            tick.planned = tick.sentences.into(self.training.plan(parts, pool))
         # The block before this one may have to pull yet: count on from the clock it was given.
-        at = self.turn.next(alone=when == "now")
-        rows = None
+        clock = self.turn.next(alone=when == "now")
         if when != "late":
             try:
-                rows = self.link.pull(planned.rows(), scores, at)
+                tick.rows = self.link.pull(tick.planned.rows(), tick.scores, clock)
             except AheadError:  # it must wait for the push before it: `train` pulls
                 if when == "now":
                     raise
-        self.turn.prepared(at)
-        counts = count_words(blocks, [part.table for part in fresh], calendar, self._authors)
+        self.turn.prepared(clock)
+        tick.counts = count_words(blocks, tick.tables, calendar, self._authors)
+        tick.fresh = sum(len(part.codes) for part in fresh)
+        tick.read = sum(int((part.table >= 0)[part.codes].sum()) for part in fresh)
         if order is None:
-            rate = model.rate(progress(blocks, model.schedule, calendar))
+            tick.rate = model.rate(progress(blocks, model.schedule, calendar))
         else:
-            rate = order.rate * model.learning_rate
-        sightings: Sequence[RareContexts] = ()
+            tick.rate = order.rate * model.learning_rate
         if self._rare is not None:
-            counted = self.training.row_counts(planned)
-            sightings = self._rare.sight(blocks, planned.block, counted)
-        return Tick(
-            blocks=blocks,
-            counts=counts,
-            planned=planned,
-            scores=scores,
-            sentences=sentences,
-            sightings=sightings,
-            rows=rows,
-            seed=seed,
-            rate=rate,
-            usual=self.words.usual(planned) if self.turn.pooled > 1 else None,
-            tables=[part.table for part in fresh],
-            close=close,
-            fresh=sum(len(part.codes) for part in fresh),
-            read=sum(int((part.table >= 0)[part.codes].sum()) for part in fresh),
-            order=order,
-            held=held_out,
-            decay=decay,
-        )
+            rows = self.training.row_counts(tick.planned)
+            tick.sightings = self._rare.sight(blocks, tick.planned.block, rows)
+        if self.turn.pooled > 1:
+            tick.usual = self.words.usual(tick.planned)
+        return tick
 
     def remember_again(self, blocks: Sequence[TokenBlock]) -> None:
         """Remember text that a dead process had learnt; nothing is learnt of it."""

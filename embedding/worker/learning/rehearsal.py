@@ -291,12 +291,12 @@ class Replaying:
         lexicon = self._words.lexicon
         return self._held_out.pairs(lexicon.known, lexicon.ids)
 
-    def decay(self, order: Order | None) -> float:
+    def decay(self, order: Order) -> float:
         """By which part of itself a row of this tick shrinks (weight decay).
 
         Told when the tick is prepared: by the time it is trained the next may have been read.
         """
-        if order is None or self.rehearsal is None:
+        if self.rehearsal is None:
             return 0.0
         remembered = max(self.rehearsal.tokens * max(self._turn.active, 1), 1)
         return order.decay * order.rate * min(1.0, order.tokens / remembered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,46 +54,52 @@ class Close:
 
 @dataclass
 class Tick:
-    """Blocks with their rows, ready to train on; then what training changed, on rows as they were
-    at `clock`; then what the server said. What a later step finds is empty before it.
+    """What a node learns at once, from plan to push. What a later step finds is empty before it.
 
-    sentences  which sentences of the replay memory the tick holds
-    sightings  what the blocks say of words that were read only a few times
-    rows  None when they are better pulled after the push before this one: training does
-    usual  how frequent its words are in everybody's text; None when the node learns alone
+    blocks  fresh ones; none where it is a rehearsal, or reads a window again
+    order   what was asked for where it is a rehearsal
+    close   the window that is read again, where nothing is learnt
+
+    Prepared:
     tables  for each block int64 [W], the row id of each of its words
-    close  the window that is read again, where the tick learns nothing
-    fresh  tokens of the plan that are fresh; those behind them are replayed
-    read   fresh tokens that have a row, also those that are held out of training
-    order  what was asked for where the tick is a rehearsal; held: by which it is measured; decay:
-           by which part of itself each row shrinks
+    sentences  which sentences of the replay memory the tick holds
+    rows    None when they are better pulled after the push before this one: training does
+    fresh   tokens of the plan that are fresh; those behind them are replayed
+    read    fresh tokens that have a row, also those that are held out of training
+    sightings  what the blocks say of words that were read only a few times
+    usual   how frequent its words are in everybody's text; None when the node learns alone
+    held    of a rehearsal: pairs by which it is measured; decay: by which part of itself each row
+            shrinks
 
-    rare   what stood around words that were read only a few times
+    Trained, on rows as they were at `clock`:
+    rare    what stood around words that were read only a few times
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
-    uses   how words were used, of each window that was closed
+    uses    how words were used, of each window that was closed
     held_loss  of a rehearsal: loss of held-out pairs before it trained; None: not measured
 
-    keys   documents that the server has now: they may be acknowledged
-    ack    None when the tick is kept for a later push
+    Pushed:
+    keys    documents that the server has now: they may be acknowledged
+    ack     None when the tick is kept for a later push
     """
 
     blocks: Sequence[TokenBlock]
-    counts: BlockCounts
-    planned: BlockPlan
-    scores: Sequence[ScorePairs]
-    sentences: Rehearsed
-    sightings: Sequence[RareContexts]
-    rows: PulledRows | None
-    seed: int
-    rate: float
-    usual: Usual | None
-    tables: Sequence[IntArray]
-    fresh: int
-    read: int
     order: Order | None = None
+    close: Close | None = None
+
+    seed: int = 0
+    rate: float = 0.0
+    tables: Sequence[IntArray] = ()
+    counts: BlockCounts = field(init=False)
+    planned: BlockPlan = field(init=False)
+    sentences: Rehearsed = field(default_factory=Rehearsed)
+    scores: Sequence[ScorePairs] = ()
+    rows: PulledRows | None = None
+    fresh: int = 0
+    read: int = 0
+    sightings: Sequence[RareContexts] = ()
+    usual: Usual | None = None
     held: HeldPairs | None = None
     decay: float = 0.0
-    close: Close | None = None
 
     clock: int = 0
     deltas: tuple[RowDelta, ...] = ()
