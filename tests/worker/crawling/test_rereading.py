@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.lease import Incarnation
 from embedding.crawl.tables import Fetched
 from embedding.database.patience import Patience
 from embedding.worker.crawling.crawling import Rereading
@@ -18,11 +17,9 @@ from embedding.worker.crawling.crawling import Rereading
 @pytest.fixture
 def frontier(tmp_path: Path) -> Iterator[Frontier]:
     found = Frontier(f"sqlite:///{tmp_path}/f.db")
-    found._incarnation = Incarnation("n0", "a")
-    found._held = lambda connection: None
     found.discover("s", [("x", 5.0), ("y", 6.0)], 9.0)
     fetch(found)
-    found.acknowledge(["x", "y"], 12.0)
+    found.acknowledge(["x", "y"], 12.0, "a")
     yield found
     found.close()
 
