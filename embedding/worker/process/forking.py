@@ -93,6 +93,7 @@ def adopt(environment: dict[str, str]) -> None:
 
 
 def forked(process: psutil.Process) -> bool:
-    """Whether a process is a fork of a fork server: one of a node's."""
-    parent = process.parent()
-    return parent is not None and f"from {forkserver.__name__} " in " ".join(parent.cmdline())
+    """Whether a process is a fork of a fork server: one of a node's, none that such a one began."""
+    parent, line = process.parent(), process.cmdline()
+    of_server = f"from {forkserver.__name__} " in " ".join(line)
+    return parent is not None and of_server and parent.cmdline() == line
