@@ -735,6 +735,8 @@ class Frontier:
             used = sa.select(URLS.c.key, URLS.c.source, when, sa.literal(life), sa.false())
             done = sa.update(URLS).values(status="done", done_at=now, reason=None)
             with self._writing() as writing:
+                # Noted first, in the same transaction: what is done is no longer found by its
+                # status, and nobody could say later which process had learnt it.
                 if life:
                     names = ["key", "source", "at", "life", "again"]
                     note = self._insert(USES).from_select(names, writing.own(used.where(these)))

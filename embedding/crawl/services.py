@@ -64,6 +64,8 @@ class ArrivalQueue:
         outcome: asyncio.Future[str | None] = loop.create_future()
         if not self._waiting:
             loop.call_later(_MOMENT, self._begin)
+        # Whoever is cancelled from here on leaves its place in the group: a group is judged whole,
+        # and what it recorded for nobody is opened again.
         self._waiting.append((arrival, outcome))
         return await outcome
 

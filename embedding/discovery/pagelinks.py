@@ -107,15 +107,10 @@ def _form(address: str) -> str | None:
     parts = urlsplit(address)
     pieces = [part for part in parts.path.split("/") if part]
     if not pieces or not any(_ID.fullmatch(part.partition(".")[0]) for part in pieces):
-        return _query_form(parts.path, parts.query)
+        for pair in parts.query.split("&"):  # a query that names the document: `view.php?id=12`
+            name, _, value = pair.partition("=")
+            if value and _ID.fullmatch(value) and name.lower() not in ("page", "p", "offset"):
+                return re.escape(parts.path) + r"\?(?:[^#]*&)?" + re.escape(name) + "="
+        return None
     opened = [r"[^/?#]+" if _ID.fullmatch(p.partition(".")[0]) else re.escape(p) for p in pieces]
     return "/" + "/".join(opened) + r"(?:[?#]|$)"
-
-
-def _query_form(path: str, query: str) -> str | None:
-    """The form of an address whose query names the document: `view.php?id=12`."""
-    for pair in query.split("&"):
-        name, _, value = pair.partition("=")
-        if value and _ID.fullmatch(value) and name.lower() not in ("page", "p", "offset"):
-            return re.escape(path) + r"\?(?:[^#]*&)?" + re.escape(name) + "="
-    return None

@@ -36,9 +36,9 @@ def rejected(path: Path) -> dict[str, str]:
         raise ConfigError(f"{path}: not a JSON object of addresses and times.") from error
 
 
-def reject(path: Path, urls: Sequence[str], when: datetime | None = None) -> None:
+def reject(path: Path, urls: Sequence[str]) -> None:
     """Remember these addresses, in one atomic switch."""
-    at = (when or datetime.now(UTC)).isoformat(timespec="seconds")
+    at = datetime.now(UTC).isoformat(timespec="seconds")
     known = rejected(path)
     text = json.dumps({**known, **{url: known.get(url, at) for url in urls}}, indent=1)
     with replaced(path) as file:
@@ -86,14 +86,14 @@ def discover(
     return asyncio.run(search.search(begin, known, list(rejected(settings.paths.rejected))))
 
 
-def source_of(proposal: Mapping[str, Any], *, group: str = "discovered") -> SourceConfig:
+def source_of(proposal: Mapping[str, Any]) -> SourceConfig:
     """The source that a proposal (`Candidate.to_dict`) stands for; ConfigError when it is none."""
     try:
         values = {key: proposal[key] for key in ("name", "kind", "url")}
         settings = dict(proposal.get("settings") or {})
     except (KeyError, TypeError) as error:
         raise ConfigError("a proposal has name, kind, url and settings.") from error
-    return validate(SourceConfig, {**settings, "group": group, **values}, str(values["url"]))
+    return validate(SourceConfig, {**settings, "group": "discovered", **values}, str(values["url"]))
 
 
 def decide(

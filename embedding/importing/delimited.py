@@ -7,12 +7,10 @@ import io
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -56,27 +54,31 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         encoding = encoding_of(file, path, options.encoding)
         layout = _layout(file.head(ENCODING_BYTES).decode(encoding.name, "replace"), path)
         text = Utf8Text(file, encoding.name, layout.above)
-        rows = _NumberedRows(layout, encoding.note)
         last: pa.RecordBatch | None = None
+        following = 0
         try:
-            for batch in _batches(text, layout, rows):
+            for batch in _batches(text, layout):
                 if last is not None:
-                    yield rows.records(last, text.replaced, file.done, since)
+                    yield _records(last, following, since, file.done, encoding.note)
+                    following += len(last)
                 last = batch
         except pa.ArrowInvalid:
-            # A record longer than Arrow's block, or a quote that another line closes, or none.
+            # A record of another width or longer than Arrow's block, broken bytes, a quote that
+            # another line closes, or none: from there on each record is read by itself.
             if last is not None:
-                yield rows.records(last, text.replaced, file.done, since)
-            yield from _slowly(path, encoding, layout, max(since, rows.following))
+                yield _records(last, following, since, file.done, encoding.note)
+                following += len(last)
+            yield from _slowly(path, encoding, layout, max(since, following))
             return
         if last is None:
-            yield rows.rest(since)
             return
         value: bytes = last.column(last.num_columns - 1)[len(last) - 1].as_py()
         # The last value of a table may lack the quote that ends it.
         cut = int(file.cut or text.tail.endswith(b'"' + value.replace(b'"', b'""')))
-        yield rows.records(last.slice(0, len(last) - cut), text.replaced, 1.0, since)
-        yield rows.rest(since, cut)
+        whole = len(last) - cut
+        yield _records(last.slice(0, whole), following, since, 1.0, encoding.note)
+        if cut and following + whole >= since:
+            yield RawRecords((), {}, (WrongRecord(following + whole, _CUT),), 1.0)
 
 
 def _slowly(
@@ -229,28 +231,26 @@ def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _batches(text: Utf8Text, layout: _Layout, rows: _NumberedRows) -> Iterator[pa.RecordBatch]:
-    """Columns of bytes; ArrowInvalid where a record is longer than a block, or in another one."""
+def _batches(text: Utf8Text, layout: _Layout) -> Iterator[pa.RecordBatch]:
+    """Columns of bytes. Raises ArrowInvalid where a record is longer than a block, has another
+    number of values, holds the beginning of another one, or bytes that are no text."""
     reading = pacsv.ReadOptions(
         use_threads=False,
         block_size=_BLOCK,
         column_names=list(layout.names),
         skip_rows_after_names=int(layout.headed),
     )
-    parsing = pacsv.ParseOptions(
-        delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=rows.skip
-    )
+    parsing = pacsv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True)
     converting = pacsv.ConvertOptions(
         column_types=dict.fromkeys(layout.names, pa.binary()), strings_can_be_null=False
     )
     with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
         for batch in reader:
-            if rows.torn or (layout.record and any(_swallows(column, layout) for column in batch)):
+            swallows = layout.record and any(_swallows(column, layout) for column in batch)
+            if text.replaced or swallows:
                 raise pa.ArrowInvalid(_OPEN)
             if len(batch):
                 yield batch
-    if rows.torn:
-        raise pa.ArrowInvalid(_OPEN)
 
 
 def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
@@ -260,77 +260,12 @@ def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
     return bool(pc.any(pc.match_substring_regex(column, layout.record)).as_py())
 
 
-@dataclass
-class _NumberedRows:
-    """Gives each row its number in the file; those that do not fit the columns are left out."""
-
-    layout: _Layout
-    note: str
-    bad: dict[int, str] = field(default_factory=dict)
-    following: int = 0
-    torn: bool = False
-
-    def skip(self, row: Any) -> str:
-        """Arrow found a row with too few or too many values; it may be ahead of `records`."""
-        number = row.number - 1 - int(self.layout.headed)
-        self.torn = self.torn or self.layout.swallowed(row.text)
-        self.bad[number] = f"{row.actual_columns} values for {row.expected_columns} columns"
-        return "skip"
-
-    def records(self, batch: pa.RecordBatch, replaced: bool, done: float, since: int) -> RawRecords:
-        numbers, wrong = self._numbers(len(batch))
-        columns = {}
-        broken: set[int] = set()
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            columns[name], undecoded = _text(column, replaced)
-            broken.update(undecoded)
-        wrong += [WrongRecord(int(numbers[at]), "bytes that are no text") for at in broken]
-        keep = numbers >= since
-        keep[list(broken)] = False
-        chosen = pa.array(np.flatnonzero(keep))
-        return RawRecords(
-            tuple(numbers[keep].tolist()),
-            {name: column.take(chosen) for name, column in columns.items()},
-            tuple(record for record in wrong if record.number >= since),
-            done,
-            self.note,
-        )
-
-    def rest(self, since: int, cut: int = 0) -> RawRecords:
-        """What is left out at the end; `cut`: rows of which the file ends in the middle."""
-        numbers, wrong = self._numbers(cut)
-        wrong += [WrongRecord(int(number), _CUT) for number in numbers]
-        wrong += [WrongRecord(number, reason) for number, reason in sorted(self.bad.items())]
-        return RawRecords((), {}, tuple(record for record in wrong if record.number >= since), 1.0)
-
-    def _numbers(self, rows: int) -> tuple[Any, list[WrongRecord]]:
-        """Numbers of the next good rows, int64 [rows], and the bad ones among them."""
-        numbers = np.empty(rows, dtype=np.int64)
-        wrong = []
-        at = 0
-        while at < rows:
-            if (reason := self.bad.pop(self.following, None)) is not None:
-                wrong.append(WrongRecord(self.following, reason))
-                self.following += 1
-                continue
-            ahead = min((bad for bad in self.bad if bad > self.following), default=None)
-            run = rows - at if ahead is None else min(rows - at, ahead - self.following)
-            numbers[at : at + run] = np.arange(self.following, self.following + run)
-            at += run
-            self.following += run
-        return numbers, wrong
-
-
-def _text(column: pa.BinaryArray, replaced: bool) -> tuple[pa.StringArray, list[int]]:
-    """Bytes as text, null where there are none; and places whose bytes are no text."""
-    try:
-        text = column.cast(pa.string())
-        undecoded: list[int] = []
-    except pa.ArrowInvalid:
-        decoded = [value.decode(errors="replace") for value in column.to_pylist()]
-        text = pa.array(decoded, pa.string())
-        replaced = True
-    if replaced:
-        marks = pc.match_substring(text, "\ufffd")
-        undecoded = np.flatnonzero(marks.to_numpy(zero_copy_only=False)).tolist()
-    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text), undecoded
+def _records(batch: pa.RecordBatch, first: int, since: int, done: float, note: str) -> RawRecords:
+    """Rows of which the first one has the number `first`, from the number `since` on."""
+    begin = min(max(since - first, 0), len(batch))
+    texts = [column.cast(pa.string()) for column in batch.slice(begin).columns]
+    nothing = pa.scalar(None, pa.string())
+    columns = [pc.if_else(pc.equal(text, ""), nothing, text) for text in texts]
+    numbers = range(first + begin, first + len(batch))
+    by_name = dict(zip(batch.schema.names, columns, strict=True))
+    return RawRecords(numbers, by_name, done=done, note=note)

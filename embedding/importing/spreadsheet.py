@@ -68,7 +68,15 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         if not begin.startswith(b"PK"):
             yield from _of_text(path, options, since)
             return
-        _check_parts(path)
+        with zipfile.ZipFile(path) as archive:
+            for part in archive.infolist():
+                # No more than `file_size` is unpacked of any.
+                if part.file_size > max(_UNPACKED, _RATIO * part.compress_size):
+                    raise InputError(
+                        f"{path}: {part.filename!r} in it unpacks to {part.file_size >> 20} MB, "
+                        f"more than {_RATIO} times its size; no table does. Save it as CSV if it "
+                        "is one."
+                    )
         try:
             book = _book(path)
         except _DEFECTS:
@@ -173,18 +181,6 @@ def _filled(sheet: Any) -> Iterator[tuple[Any, ...]]:
             if column < min(len(cells), _LEFT) and len(str(cells[column])) <= _SHORT:
                 above[column] = (cells[column], last)
         yield tuple(cells)
-
-
-def _check_parts(path: Path) -> None:
-    """Raises InputError for a part that would unpack to far more than a table holds."""
-    with zipfile.ZipFile(path) as archive:
-        for part in archive.infolist():
-            # No more than `file_size` is unpacked of any.
-            if part.file_size > max(_UNPACKED, _RATIO * part.compress_size):
-                raise InputError(
-                    f"{path}: {part.filename!r} in it unpacks to {part.file_size >> 20} MB, more "
-                    f"than {_RATIO} times its size; no table does. Save it as CSV if it is one."
-                )
 
 
 def _rows(

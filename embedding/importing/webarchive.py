@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from embedding.importing.opening import DAMAGED, UnpackedFile, opened
-from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+from embedding.importing.readers import (
+    READERS,
+    RawRecords,
+    ReaderTraits,
+    ReadOptions,
+    Record,
+    in_columns,
+)
 from embedding.kernel.errors import FetchError, InputError
 from embedding.sources.base import FetchedPage
 
@@ -109,8 +116,8 @@ def _page(record: Any) -> FetchedPage | str:
 
 def _records(
     pages: Iterator[_Page], runner: asyncio.Runner, extractor: Extractor, zone: str
-) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
-    async def read(page: FetchedPage | str, when: str) -> Mapping[str, str | None] | str:
+) -> Iterator[tuple[int, Record]]:
+    async def read(page: FetchedPage | str, when: str) -> Record:
         if isinstance(page, str):
             return page
         site = (urlsplit(page.url).hostname or "").removeprefix("www.") or None
@@ -129,9 +136,9 @@ def _records(
             "author": ", ".join(article.authors) or None,
         }
 
-    async def read_all(some: list[_Page]) -> list[Mapping[str, str | None] | str]:
-        return list(await asyncio.gather(*(read(page, when) for _, page, when in some)))
+    async def read_all(some: list[_Page]) -> list[tuple[int, Record]]:
+        records = await asyncio.gather(*(read(page, when) for _, page, when in some))
+        return [(number, record) for (number, _, _), record in zip(some, records, strict=True)]
 
     while some := list(islice(pages, _TOGETHER)):
-        numbers = (number for number, _, _ in some)
-        yield from zip(numbers, runner.run(read_all(some)), strict=True)
+        yield from runner.run(read_all(some))

@@ -150,7 +150,12 @@ def _resolved(base: str, link: str, encoding: str) -> str:
         if not link and not asks:
             query, asks = root.query, "?" if root.query else ""
     path = quote(without_dots(path), safe=_IN_PATH)
-    query = quote_from_bytes(_sent(query, encoding), safe=_IN_QUERY)
+    try:  # letters that the encoding lacks become references; a page in UTF-16 sends UTF-8
+        codec = "utf-8" if encoding.startswith("utf") else encoding
+        sent = query.encode(codec, "xmlcharrefreplace")
+    except LookupError:
+        sent = query.encode(errors="replace")
+    query = quote_from_bytes(sent, safe=_IN_QUERY)
     user, at, host = netloc.rpartition("@")
     netloc = f"{user}{at}{host.lower()}"
     whole = urlunsplit((name, netloc, path, query, quote(fragment, safe=_IN_FRAGMENT)))
@@ -160,15 +165,3 @@ def _resolved(base: str, link: str, encoding: str) -> str:
 
 def _beside(path: str, link: str) -> str:
     return link if link.startswith("/") else f"{path.rpartition('/')[0]}/{link}"
-
-
-def _sent(query: str, encoding: str) -> bytes:
-    """The bytes of a query; letters that the encoding lacks become character references.
-
-    A page in UTF-16 sends UTF-8.
-    """
-    try:
-        name = "utf-8" if encoding.startswith("utf") else encoding
-        return query.encode(name, "xmlcharrefreplace")
-    except LookupError:
-        return query.encode(errors="replace")

@@ -38,9 +38,9 @@ KOREAN_SHARE = 0.2
 """Share of Hangul among letters from which a text is Korean: news mixes in Latin names freely."""
 
 
-def hangul_share(text: str, limit: int = 4_000) -> float:
-    """Share of Hangul syllables among the letters of the first `limit` characters; 0 without."""
-    head = text[:limit]
+def hangul_share(text: str) -> float:
+    """Share of Hangul syllables among the letters of the first 4,000 characters; 0 without."""
+    head = text[:4_000]
     letters = sum(map(len, _LETTERS.findall(head)))
     return sum(map(len, _HANGUL.findall(head))) / letters if letters else 0.0
 
