@@ -62,8 +62,8 @@ class _NoArticleError(FetchError):
 class Extractor(ChildPool):
     """Reads pages and listings in `processes` processes of their own; with 0 in a thread.
 
-    One that takes longer than `limit` seconds, or that kills its process, is refused by itself, and
-    may be tried again: a busy machine is slow, and may kill. Its process is replaced. Processes end
+    A page that takes longer than `limit` seconds, or kills its process, is refused alone and may be
+    tried again: a busy machine is slow, and may kill. Its process is replaced. Processes end
     when nothing was read for `idle` seconds. Of a text the first `most` characters are kept.
     """
 

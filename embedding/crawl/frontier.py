@@ -78,8 +78,8 @@ _CONCERNING = _ALL.where(
         sa.union_all(
             sa.select(LEASES.c.source).where(LEASES.c.wanted == _NODE),
             sa.select(LEASES.c.source).where(
-                sa.func.substr(LEASES.c.holder, 1, sa.func.length(sa.bindparam("life")))
-                == sa.bindparam("life")
+                sa.func.substr(LEASES.c.holder, 1, sa.func.length(sa.bindparam("named")))
+                == sa.bindparam("named")
             ),
             sa.select(LEASES.c.source).where(
                 OWING, LEASES.c.debts.like(sa.bindparam("owes"), escape="/")
@@ -92,8 +92,8 @@ _CONCERNING = _ALL.where(
 )
 """Leases that a heartbeat of a node may change, or that may owe to it: each part by an index.
 
-life  the node's name and a blank: what its incarnations begin with as `holder`
-owes  a pattern of `debts` that name one of them
+named  the node's name and a blank: what its incarnations begin with as `holder`
+owes   a pattern of `debts` that name one of them
 """
 _SEAT = sa.select(NODES).where(NODES.c.node == _NODE)
 _KNOWN = sa.select(
@@ -251,7 +251,7 @@ class Leases:
         concerning = {
             "node": node,
             "holds": sorted(heartbeat.holds),
-            "life": f"{node} ",
+            "named": f"{node} ",
             "owes": f'%"{named} %',
         }
         pool, loaded = self._pool(connection, stored, _CONCERNING, _SEAT, concerning)
@@ -609,7 +609,7 @@ class Frontier:
             query = sa.select(USES.c.key, USES.c.life).where(these)
             for key in keys:
                 self.again.pop(key, None)
-            self.again.update((str(key), str(life)) for key, life in connection.execute(query))
+            self.again.update((str(key), str(mark)) for key, mark in connection.execute(query))
 
     def claim(self, source: str, n: int, now: float, lease: float) -> list[Claim]:
         """Give out up to `n` new references, oldest first, to nobody else for `lease` seconds."""
@@ -721,23 +721,23 @@ class Frontier:
             .values(**values, attempts=attempts)
         )
 
-    def acknowledge(self, keys: Sequence[str], now: float, life: str = "") -> int:
+    def acknowledge(self, keys: Sequence[str], now: float, mark: str = "") -> int:
         """Mark fetched keys done; number of keys that were waiting for it.
 
-        life  mark of the process that learnt them; "": of this one
+        mark  of the incarnation that learnt them; "": of this one
         """
-        if not life and self._incarnation is not None:
-            life = self._incarnation.mark
+        if not mark and self._incarnation is not None:
+            mark = self._incarnation.mark
         changed = 0
         for part in batched(keys, _BATCH):
             these = sa.and_(URLS.c.key.in_(part), URLS.c.status == "fetched")
             when = sa.func.coalesce(URLS.c.published_at, URLS.c.fetched_at, now)
-            used = sa.select(URLS.c.key, URLS.c.source, when, sa.literal(life), sa.false())
+            used = sa.select(URLS.c.key, URLS.c.source, when, sa.literal(mark), sa.false())
             done = sa.update(URLS).values(status="done", done_at=now, reason=None)
             with self._writing() as writing:
                 # Noted first, in the same transaction: what is done is no longer found by its
                 # status, and nobody could say later which process had learnt it.
-                if life:
+                if mark:
                     names = ["key", "source", "at", "life", "again"]
                     note = self._insert(USES).from_select(names, writing.own(used.where(these)))
                     fresh = {name: note.excluded[name] for name in names[1:]}
@@ -747,12 +747,12 @@ class Frontier:
                 changed += writing.update(done.where(these))
         return changed
 
-    def read_again(self, source: str, life: str, since: float) -> int:
+    def read_again(self, source: str, mark: str, since: float) -> int:
         """Documents of event time `since` and later that a dead process learnt are new again, for
         how they use words alone; how many."""
         these = sa.and_(
             USES.c.source == source,
-            USES.c.life == life,
+            USES.c.life == mark,
             USES.c.at >= since,
             USES.c.again.is_(False),
         )
@@ -776,7 +776,7 @@ class Frontier:
         query = sa.select(USES.c.key, USES.c.life).where(
             USES.c.source.in_(list(sources)), USES.c.again.is_(True)
         )
-        return {str(key): str(life) for key, life in self._rows(query)}
+        return {str(key): str(mark) for key, mark in self._rows(query)}
 
     def was_read_again(self, keys: Sequence[str]) -> None:
         for part in batched(keys, _BATCH):
@@ -796,7 +796,7 @@ class Frontier:
             rows = connection.execute(query).fetchall()
             for part in batched([str(row[0]) for row in rows], _BATCH):
                 connection.execute(sa.delete(USES).where(USES.c.key.in_(part)))
-        return [(str(life), str(source), float(at)) for _, life, source, at in rows]
+        return [(str(mark), str(source), float(at)) for _, mark, source, at in rows]
 
     def forget_uses(self, sources: Iterable[str], before: float) -> None:
         """Documents before an event time are not compared with any more."""
@@ -805,12 +805,12 @@ class Frontier:
             connection.execute(sa.delete(USES).where(these, USES.c.again.is_(False)))
 
     def recover(
-        self, sources: Iterable[str], learnt: Set[int] = frozenset(), life: str = ""
+        self, sources: Iterable[str], learnt: Set[int] = frozenset(), mark: str = ""
     ) -> int:
         """After a restart: what was fetched and never acknowledged is new again.
 
-        learnt  `key_digest` of documents that the server has: those are done; life: mark of the
-                process that learnt them
+        learnt  `key_digest` of documents that the server has: those are done
+        mark    of the incarnation that learnt them
         """
         names = list(sources)
         if learnt:
@@ -819,7 +819,7 @@ class Frontier:
             )
             waiting = [str(row[0]) for row in self._rows(query)]
             now = time.time()
-            self.acknowledge([key for key in waiting if key_digest(key) in learnt], now, life)
+            self.acknowledge([key for key in waiting if key_digest(key) in learnt], now, mark)
         return self._run(
             sa.update(URLS)
             .where(

@@ -214,7 +214,7 @@ class Lease:
 
     cost      what it is taken for while its rate is not known, relative to others
     rate      tokens a second, measured over `measured` seconds
-    wanted    node that shall read it; None: nobody shall any more
+    wanted    node that should read it; None: nobody should any more
     debts     earlier holders of which the server may have learnt documents that the frontier
               does not know to be learnt
     """
@@ -271,7 +271,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What a node tells with a heartbeat.
+    """What a node says of itself every few seconds.
 
     first     the incarnation's first; later ones of an older incarnation of the node are refused
     peers     nodes that are expected (first): they get their share before they are there
@@ -292,13 +292,13 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class LeaseView:
-    """What a node hears.
+    """The answer to a heartbeat.
 
     replaced   another incarnation of the node has begun, or a source that it held is another's now:
                it may neither write nor acknowledge any more and has to end
     held       its sources
-    leaving    those of them that it shall give up
-    debts      those that it may not read yet, with the lives to ask the server about
+    leaving    those of them that it must give up
+    debts      those that it may not read yet, with the incarnations to ask the server about
     owing      whether some source still owes to an earlier incarnation of this node
     rates      tokens a second of the sources held
     moves      sources that changed nodes so far
@@ -370,6 +370,7 @@ class Pool:
 
     def beat(self, incarnation: Incarnation, heartbeat: Heartbeat, now: float) -> LeaseView:
         """A heartbeat of a node; what it may read."""
+        # A process that was paused and comes back must not renew what its successor holds by now.
         seat = self.seats.get(incarnation.node)
         if not heartbeat.first and (seat is None or seat.mark != incarnation.mark):
             return LeaseView(replaced=True)

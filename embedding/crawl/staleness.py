@@ -1,6 +1,6 @@
 """When a source's silence is an alarm. Pure: times and outcomes come in, an alarm comes out.
 
-New items of a source are taken for a Poisson process with a daily rhythm (`diurnal.py`). Evidence
+New items of a source are taken for a Poisson process with a daily rhythm (`DiurnalRate`). Evidence
 for "it brings a tenth of what it should" against "it is as usual" is summed up as in the CUSUM
 test (E. S. Page, "Continuous inspection schemes", 1954): each stretch adds
 `0.9 × expected − 2.3 × items`, over the dispersion, and the sum never falls below zero. It says
@@ -238,7 +238,7 @@ _BARREN = 20
 _LEARN = 20.0
 """Items before anything is expected of a source."""
 _NEW_NORMAL = 7 * 86400.0
-"""Seconds of an alarm after which what the source does now is what it does."""
+"""Seconds after which an alarm ends: how the source behaves by then is its new normal."""
 _BLOCKED = ("http_4xx", "login", "robots", "robots_unreadable", "private_address", "port")
 
 

@@ -105,7 +105,7 @@ LEASES = sa.Table(
     sa.Index("frontier_holder", "holder"),
     sa.Index("frontier_wanted", "wanted"),
 )
-"""See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are lives."""
+"""See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are incarnations."""
 
 OWING = LEASES.c.debts != sa.literal_column("'[]'")
 """Leases with debts, written as in their index: SQLite uses it for this very expression only."""

@@ -75,7 +75,7 @@ class FoundEncoding:
 
 
 def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> FoundEncoding:
-    """The encoding of a file of which nothing was read; InputError where none fits.
+    """The encoding of a file that nobody has read from yet; InputError where none fits.
 
     named  what a person said, which counts
 

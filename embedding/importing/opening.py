@@ -132,8 +132,8 @@ def whole_of(read: Callable[[int], bytes], most: int, too_long: str) -> bytes:
 def opened(path: Path) -> Iterator[UnpackedFile]:
     """A file, unpacked where it is .gz, .xz, .bz2, .zst or a .zip of one file.
 
-    Raises InputError for what is no file, is empty or cannot be read, and behind all that could be
-    unpacked of a damaged one.
+    Raises InputError for what is no file, is empty or cannot be read; for a damaged one once all
+    that can be unpacked of it was read.
     """
     check_file(path)
     try:

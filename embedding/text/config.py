@@ -22,7 +22,7 @@ UnknownAuthors = Literal["one", "each"]
 
 
 def voices(source: str, authors: Sequence[str | None], keys: Sequence[str]) -> IntArray:
-    """int64 [n]: alike for documents of the same author of a source.
+    """A number for the author of each document, int64 [n]; the same for one author of a source.
 
     Modulo AUTHOR_GROUPS it is the author's `group_of`. A document whose author is unknown has a
     number of its own, by its key: below 0.
@@ -38,7 +38,7 @@ def voices(source: str, authors: Sequence[str | None], keys: Sequence[str]) -> I
 
 
 def contents(texts: Sequence[str], published: Sequence[float]) -> IntArray:
-    """int64 [n], not negative: by the letters of each text and the second of its time.
+    """A number for each text, int64 [n], not negative: by its letters and the second of its time.
 
     Alike for a document of a file and the same one of a crawl, at whatever address it was found.
     """
