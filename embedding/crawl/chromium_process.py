@@ -161,13 +161,13 @@ class ChromiumProcess:
             raise FetchError(
                 "no_browser", "Playwright is not installed; install the extra `render`."
             ) from error
-        found = find_chromium(executable)
+        chromium = find_chromium(executable)
         playwright: Playwright | None = None
         home = Path(tempfile.mkdtemp(prefix="yeoron-chromium-"))
         try:
             async with asyncio.timeout(_STARTING):
                 playwright = await async_playwright().start()
-                return await _launch(playwright, found, home)
+                return await _launch(playwright, chromium, home)
         except BaseException as error:
             shutil.rmtree(home, ignore_errors=True)
             if playwright is not None:
@@ -245,10 +245,10 @@ class ChromiumProcess:
 
     def processes(self) -> list[psutil.Process]:
         """Chromium's processes and the driver; empty once they ended."""
-        found = [self._driver] if self._driver is not None else []
+        processes = [self._driver] if self._driver is not None else []
         with contextlib.suppress(psutil.NoSuchProcess):
-            found += [self._main, *self._main.children(recursive=True)]
-        return found
+            processes += [self._main, *self._main.children(recursive=True)]
+        return processes
 
     def measure(self) -> int:
         """Bytes that the processes have for themselves (resident less shared); blocks shortly."""

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -342,13 +342,10 @@ class SourceStates:
         query = sa.select(table.c.state, table.c.saved_at).where(table.c.source == source)
         with self._lock, engine.begin() as connection:
             row = connection.execute(query).first()
-        try:
-            state = json.loads(row.state) if row is not None else None
-        except ValueError:
-            return None
-        if row is None or not isinstance(state, dict):
-            return None
-        return state, max(0.0, now - float(row.saved_at))
+        with suppress(ValueError):
+            if row is not None and isinstance(state := json.loads(row.state), dict):
+                return state, max(0.0, now - float(row.saved_at))
+        return None
 
 
 _BATCH = 400
@@ -856,11 +853,8 @@ class Frontier:
     def backlog(self, sources: Iterable[str]) -> dict[str, int]:
         """By source, addresses that are neither done nor given up, fetched ones included."""
         names = list(sources)
-        query = (
-            sa.select(URLS.c.source, sa.func.count())
-            .where(URLS.c.source.in_(names), URLS.c.status.in_(_OPEN))
-            .group_by(URLS.c.source)
-        )
+        query = sa.select(URLS.c.source, sa.func.count()).group_by(URLS.c.source)
+        query = query.where(URLS.c.source.in_(names), URLS.c.status.in_(_OPEN))
         return dict.fromkeys(names, 0) | {str(r[0]): int(r[1]) for r in self._rows(query)}
 
     def with_content(self, hashes: Iterable[str]) -> dict[str, set[str]]:

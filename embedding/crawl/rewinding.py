@@ -177,5 +177,5 @@ def unblock(frontier: str, source: str) -> bool:
 def blocked(frontier: str) -> dict[str, Blocked]:
     """The blocked sources by name."""
     with _changing(frontier) as connection:
-        rows = connection.execute(sa.select(BLOCKED)).fetchall()
-    return {row.source: Blocked(row.at, row.reason) for row in rows}
+        rows = connection.execute(sa.select(BLOCKED))
+        return {row.source: Blocked(row.at, row.reason) for row in rows}

@@ -489,8 +489,8 @@ class SourceRunner:
     def _internal(self, error: Exception) -> None:
         """A defect of ours: counted and named by type; its message might hold text."""
         last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{last.name}:{last.lineno}"
-        sentence = f"source {self.source.name}: {type(error).__name__} in {where}."
+        where = f"{type(error).__name__} in {last.name}:{last.lineno}"
+        sentence = f"source {self.source.name}: {where}."
         log.error("%s", sentence)
         self.counters.failed("internal", sentence)
 

@@ -64,8 +64,7 @@ class ArrivalQueue:
         outcome: asyncio.Future[str | None] = loop.create_future()
         if not self._waiting:
             loop.call_later(_MOMENT, self._begin)
-        # Whoever is cancelled from here on leaves its place in the group: a group is judged whole,
-        # and what it recorded for nobody is opened again.
+        # Whoever is cancelled from here on stays in the group, which is judged whole.
         self._waiting.append((arrival, outcome))
         return await outcome
 
@@ -354,5 +353,4 @@ class Services:
 
 def make_pseudonyms(config: CrawlConfig) -> Pseudonyms:
     """With the configured key, else with a random one that nobody learns."""
-    key = config.pseudonym_key.get_secret_value().encode()
-    return Pseudonyms(key or secrets.token_bytes(32))
+    return Pseudonyms(config.pseudonym_key.get_secret_value().encode() or secrets.token_bytes(32))
