@@ -57,7 +57,7 @@ class Line:
         return self._state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        return self._state.delta(since)
+        return self._state.words.delta(since)
 
     def pull(self, request: PullRequest) -> PulledRows:
         rows = self._state.pull(self._node, request)

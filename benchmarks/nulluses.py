@@ -31,6 +31,7 @@ from benchmarks.kept import RESULTS
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import Calendar, FloatArray, IntArray, TokenBlock, WindowUnit
+from embedding.server.parts import PushArrival
 from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums, added_up
 from embedding.trends.config import TrendsConfig
@@ -128,7 +129,7 @@ def judged(
     """
     sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(PLANTED_SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
-    sums.learnt(Push("n0", 1, 0, usage=sent), ())
+    sums.learnt(PushArrival.prepare(Push("n0", 1, 0, usage=sent), 0), 0.0, ())
     usage = usage_of(added_up(sums.held([window])), corpus.ids)
     assert usage is not None
     now, *earlier = usage.reread

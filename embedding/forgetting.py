@@ -20,14 +20,9 @@ from embedding.crawl.addresses import canonical
 from embedding.crawl.rewinding import block, erase_address, erase_before, erase_source
 from embedding.evaluation import erasing as mlflow
 from embedding.exchange.channel import ask
-from embedding.exchange.sharding import sharding
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
-from embedding.server.recovery.erasing import Erased, erase_state
-from embedding.server.recovery.seeding import put_aside
+from embedding.server.recovery.rewriting import Erased, erase_state, put_aside
 from embedding.server.rowstore.interface import RowShape
-from embedding.server.rowstore.local import LocalRows
-from embedding.server.state import ServerState
-from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
 from embedding.show.team import TeamStore
 from embedding.snapshots.evidence import EvidenceStore, page_of
@@ -141,18 +136,10 @@ def _state(settings: Settings, request: ErasureRequest, *, dry: bool) -> Erased:
         }
     )
     model = settings.model
-    here = server.shards == 1 and server.split == "rows"
-
-    def make(digests: WordDigests) -> ServerState:
-        return ServerState(
-            config if here else config.of_primary(),
-            settings.sync,
-            RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases),
-            digests=digests,
-            rows=LocalRows if here else sharding().rows,
-        )
-
-    return erase_state(config, make, word=request.word, source=request.source, dry=dry)
+    shape = RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases)
+    return erase_state(
+        config, settings.sync, shape, word=request.word, source=request.source, dry=dry
+    )
 
 
 def _state_dir(settings: Settings) -> Path:

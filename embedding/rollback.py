@@ -29,7 +29,7 @@ from embedding.exchange.channel import ask
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError, PlatformError, UnavailableError
 from embedding.kernel.private import private_folder
-from embedding.server.recovery.seeding import NOTHING
+from embedding.server.recovery.rewriting import NOTHING
 from embedding.settings import Settings
 from embedding.snapshots.format import Manifest
 from embedding.snapshots.store import SnapshotStore

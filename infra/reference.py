@@ -25,10 +25,8 @@ from pydantic.fields import FieldInfo
 from embedding.cli import app
 from embedding.commands import reasons
 from embedding.commands.option_groups import known_names, meanings, named
-from embedding.exchange.sharding import sharding
 from embedding.kernel import errors
-from embedding.server.figures.metrics import all_figures
-from embedding.server.grouping import needed_groups
+from embedding.server.figures.metrics import SHOWN, all_figures
 from embedding.settings import FIRST_SETTINGS, PREFIX, Settings
 from embedding.sources.config import SourceConfig
 from yeoron_bench.markdown import table
@@ -233,9 +231,10 @@ def cli() -> str:
 
 def metric_families() -> Iterator[tuple[str, str, list[str], str]]:
     """Name, type, labels and help of every metric of a server with nodes, shards and groups."""
-    more = [sharding().figures(), needed_groups("metrics").figures]
     ends = {"counter": "_total", "info": "_info"}
-    for each in all_figures(more):
+    for each in all_figures():
+        if each.kind == SHOWN:
+            continue
         kind = "gauge" if each.kind == "info" else each.kind
         name = f"yeoron_{each.name}{ends.get(each.kind, '')}"
         yield name, kind, sorted(each.labels.split()), each.text

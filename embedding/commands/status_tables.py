@@ -1,6 +1,4 @@
-"""What `yeoron status` shows of a parameter server: its sources and its policy; other packages add
-to it.
-"""
+"""What `yeoron status` shows of a parameter server: the table of its figures, and its policy."""
 
 from __future__ import annotations
 
@@ -8,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import JustifyMethod
 from rich.table import Table
 
-from embedding.server.figures.shown import STATUS, StatusTable
+from embedding.server.figures.metrics import SHOWN, SOURCES, Figure, all_figures
 
 WIDE = 110
 """Cells from which every column has room."""
-HEADS = ("source", "read by", "words/s", "documents", "tokens", "latest", "lag p50", "lag p95")
 LEFT_OUT = {"tokens", "lag p95"}
 """Columns that a narrow terminal has no room for; --json has them all."""
 
@@ -34,18 +30,62 @@ def service_table(states: Mapping[str, str]) -> Table:
 
 def status_tables(server: dict[str, Any], width: int) -> list[Table]:
     """The tables of a server's status, without those that it has nothing for."""
-    found = [source_table(server, width), sync_table(server)]
-    for name in STATUS:
-        found += [shown_table(one) for one in STATUS.get(name)(server)]
-    return [table for table in found if table is not None]
+    titles = dict.fromkeys(figure.table for figure in all_figures() if figure.head)
+    tables = [figure_table(title, server, width) for title in titles]
+    tables.insert(1, sync_table(server))
+    return [table for table in tables if table is not None]
 
 
-def shown_table(found: StatusTable) -> Table:
-    """A table of another package."""
-    table = _titled(found.title, *found.heads)
-    for at, row in enumerate(found.rows):
-        table.add_row(*row, style="red" if at in found.failed else None)
+def figure_table(title: str, server: dict[str, Any], width: int = WIDE) -> Table | None:
+    """The table of figures with this title: a row for each thing, or for each figure where they
+    have no label; None where there is nothing of it. Names are whole in a terminal of 80 cells.
+
+    width  cells of the terminal
+    """
+    wide = width >= WIDE
+    figures = [figure for figure in all_figures() if figure.table == title and figure.head]
+    columns = [figure for figure in figures if wide or figure.head not in LEFT_OUT]
+    rows: dict[str, dict[str, str]] = {}
+    for figure in columns:
+        for name, value in figure.values(server) or ():
+            cell = _cell(figure, value)
+            cell = cell if wide or figure.head != "latest" else cell[-11:]
+            rows.setdefault(name if figure.labels else figure.head, {})[figure.head] = cell
+    if not rows and title != SOURCES:
+        return None
+    if not figures[0].labels:
+        if not any(value for figure in figures for _, value in figure.values(server) or ()):
+            return None
+        table = _titled(title, title.lower(), "")
+        for head, cells in rows.items():
+            table.add_row(head, cells[head])
+        return table
+    zone = f" (times of {server.get('timezone', 'UTC')})" if title == SOURCES else ""
+    table = _titled(title + zone)
+    table.pad_edge = wide
+    table.add_column(columns[0].labels, overflow="fold")  # gives way where there is no room
+    for figure in columns:
+        text = figure.kind == SHOWN and not figure.name.endswith(("_second", "_seconds"))
+        table.add_column(
+            figure.head, justify="left" if text else "right", overflow="fold", no_wrap=True
+        )
+    for name, cells in rows.items():
+        failed = cells.get("state", "up") != "up"
+        row = (cells.get(figure.head, "–") for figure in columns)
+        table.add_row(str(name), *row, style="red" if failed else None)
     return table
+
+
+def _cell(figure: Figure, value: Any) -> str:
+    """A value, by the unit that its figure's name ends with."""
+    unit = figure.name.rpartition("_")[2]
+    if value is None or isinstance(value, str):
+        return value or "–"
+    if unit == "seconds":
+        return f"{value:.1f} s"
+    if figure.head == "memory" or figure.head.startswith("bytes"):
+        return f"{value / 2**20:,.1f} MiB"
+    return f"{value:.3f}" if unit == "loss" else f"{value:,.0f}"
 
 
 def status_lines(server: dict[str, Any]) -> list[str]:
@@ -56,43 +96,6 @@ def status_lines(server: dict[str, Any]) -> list[str]:
     )
     balance = balance_line(server)
     return [whole] if balance is None else [whole, balance]
-
-
-def source_table(server: dict[str, Any], width: int = WIDE) -> Table:
-    """A row for each source that the server knows, with names whole in a terminal of 80 cells.
-
-    width  cells of the terminal
-    """
-    wide = width >= WIDE
-    heads = [head for head in HEADS if wide or head not in LEFT_OUT]
-    table = _titled(f"Sources (times of {server.get('timezone', 'UTC')})")
-    table.pad_edge = wide
-    for head in heads:
-        text = head in ("source", "read by", "latest")
-        own = head == "source"  # the one that gives way where there is no room
-        justify: JustifyMethod = "left" if text else "right"
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=not own)
-    read = (server.get("reading") or {}).get("sources", {})
-    for name, source in sorted(server.get("sources", {}).items()):
-        cells = _cells(name, source, read.get(name), wide=wide)
-        table.add_row(*(cells[head] for head in heads))
-    return table
-
-
-def _cells(
-    name: str, source: dict[str, Any], reader: dict[str, Any] | None, *, wide: bool
-) -> dict[str, str]:
-    latest = str(source["published_at"] or "–").replace("T", " ")[:16]
-    return {
-        "source": name,
-        "read by": reader["node"] if reader else "–",
-        "words/s": f"{source['words_per_second']:,.0f}",
-        "documents": f"{source['documents']:,}",
-        "tokens": f"{source['tokens']:,}",
-        "latest": latest if wide else latest[-11:],
-        "lag p50": _seconds(source.get("lag_p50_s")),
-        "lag p95": _seconds(source.get("lag_p95_s")),
-    }
 
 
 def balance_line(server: dict[str, Any]) -> str | None:
@@ -107,10 +110,6 @@ def balance_line(server: dict[str, Any]) -> str | None:
         f"The busiest node reads {read['imbalance']:.2f} times the mean of {nodes} nodes; "
         f"{changed} changed nodes."
     )
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} s"
 
 
 def sync_table(server: dict[str, Any]) -> Table | None:

@@ -4,7 +4,7 @@ that. Other packages bring it; types of rooms above are named in words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,41 +15,6 @@ Split = tuple[int, str]
 """How many shards, and what of the tables each holds: rows or columns."""
 
 
-class ShardFleet(Protocol):
-    """The processes of the shards."""
-
-    @property
-    def pids(self) -> list[int]:
-        """Of those that run now."""
-
-    def unkept(self) -> list[str]:
-        """Of shards that ended without a last checkpoint, a sentence each."""
-
-
-class RunningShards(Protocol):
-    """Starts, watches and ends the shards of one server."""
-
-    fleet: ShardFleet
-
-    def start(self) -> None:
-        """Start the processes and connect; PlatformError when one does not start."""
-
-    def tick(self) -> None:
-        """Time passed."""
-
-    def checkpoint(self, *, wait: bool) -> None:
-        """Have the shards write checkpoints, now or soon."""
-
-    def catch_up(self) -> None:
-        """Wait a moment until the shards have done what was ordered."""
-
-    def ailing(self) -> list[str]:
-        """Why shards do not do their work, a sentence each."""
-
-    def stop(self) -> None:
-        """Let them do what was ordered, then end them."""
-
-
 class Sharding(Protocol):
     """A way of keeping rows on shards."""
 
@@ -58,8 +23,8 @@ class Sharding(Protocol):
         """A `RowStore` of a `RowSetup`, whose rows lie on shards."""
 
     @staticmethod
-    def running(rows: Any, config: Any, *, identity: str) -> RunningShards:
-        """The shards of such rows and of a `ServerConfig`, none of them started.
+    def running(rows: Any, config: Any, *, identity: str) -> Any:
+        """A `Companion`: the shards of such rows and of a `ServerConfig`, none of them started.
 
         identity  of the training
         """
@@ -75,10 +40,6 @@ class Sharding(Protocol):
     @staticmethod
     def check_request(request: Any) -> None:
         """ConfigError for what of a `TrainRequest` does not go with shards."""
-
-    @staticmethod
-    def figures() -> Sequence[Any]:
-        """What they add to the table of figures (`server/figures/metrics.py`)."""
 
     @staticmethod
     def reshard(

@@ -11,7 +11,7 @@ from embedding.platform.hosts import ensure_authority, ensure_tokens, joined_hos
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
-from embedding.server.recovery.seeding import roll_back_state
+from embedding.server.recovery.rewriting import roll_back_state
 from embedding.server.service import ParameterServer
 from embedding.settings import Settings
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from embedding.exchange.contributors import Contributors
+from embedding.exchange.codec import from_message, to_message
+from embedding.exchange.contributors import AdmissionRequest, Admitted, Contributors
+from embedding.exchange.protocol import VocabularyDelta
+from embedding.exchange.wire import Message, text_array, whole
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig
@@ -16,6 +20,7 @@ from embedding.server.ledger.sequence import Journal
 from embedding.server.parts import Moment, Part
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rowstore.interface import RowStore
+from embedding.server.validation import check_words
 from embedding.server.words.accounting import Accounts
 from embedding.text.generations import Generations
 
@@ -134,6 +139,26 @@ class WordAdmission(Part):
         self._changes = changes
         self._lock = lock
 
+    def calls(self, stream: Any) -> dict[str, Callable[[Message], Message]]:
+        return {"admit": self._admitted, "vocabulary": self._delta}
+
+    def _admitted(self, message: Message) -> Message:
+        asked = from_message(AdmissionRequest, message)
+        words = text_array(asked.words)
+        check_words(words)
+        ids = self.admit(words.to_pylist(), asked.counts, asked.contributors)
+        return to_message(Admitted(ids), status="ok")
+
+    def _delta(self, message: Message) -> Message:
+        return to_message(self.delta(whole(message.header, "since")), status="ok")
+
+    def delta(self, since: int) -> VocabularyDelta:
+        """What came and went after a version of the vocabulary, and who is there now."""
+        with self._lock:
+            alive = self.vocabulary.alive()
+            counts = self.vocabulary.counts(alive)
+            return replace(self.vocabulary.delta(since), alive=alive, alive_counts=counts)
+
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
@@ -168,7 +193,6 @@ class WordAdmission(Part):
         self._changes.carry_out(lambda: [partial(self._rows.admit, admission)])
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        del at
         waiting = {"words": len(self.anonymity), "withheld": self.anonymity.withheld}
         return {"waiting_words": waiting}
 

@@ -222,12 +222,12 @@ class ConsistencyMachine(Part):
     def finished(self) -> None:
         self.policy.finished(self.board)
 
-    def save(self, words: Any) -> Saved:
-        del words
-        return Saved({"clocks": {one.name: one.clock for one in self.board.members.values()}})
+    def save(self) -> Saved:
+        return Saved(
+            {"clocks": {member.name: member.clock for member in self.board.members.values()}}
+        )
 
     def load(self, content: Content) -> None:
-        """See Part."""
         for node, clock in content.facts["clocks"].items():
             self.board.members[node] = ClockEntry(node, clock=clock)
 
@@ -267,6 +267,11 @@ class ConsistencyMachine(Part):
         }
         return {"policy": self.config.policy, "staleness": self.config.staleness, "sync": sync}
 
+    def check_rollback(self) -> None:
+        """See Part: nodes that train would go on with what is to be forgotten."""
+        if training := sorted(self.board.active()):
+            raise RefusedError(f"rollback: {', '.join(training)} still train; stop the pool first.")
+
     def idle(self, node: str, *, now: float) -> list[Instruction]:
         """A node has nothing to learn for the moment; it may not have greeted this server yet."""
         member = self.board.members.setdefault(node, ClockEntry(node))
@@ -286,7 +291,7 @@ class ConsistencyMachine(Part):
         if member is not None:
             member.last_seen = now
 
-    def tick(self, *, now: float) -> tuple[list[str], list[Instruction]]:
+    def expire(self, *, now: float) -> tuple[list[str], list[Instruction]]:
         """Time passed: nodes that were silent too long are gone. Returns their names."""
         limit = now - self.config.liveness_timeout_s
         gone = [m.name for m in self.board.members.values() if m.present and m.last_seen < limit]

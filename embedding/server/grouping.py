@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -12,8 +13,7 @@ from embedding.exchange.protocol import Push, Welcome
 from embedding.kernel.records import SnapshotRef, Window
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.meters import Meters
-from embedding.server.parts import Moment, Part
+from embedding.server.parts import Companion, Part
 from embedding.server.words.accounting import Accounts
 from embedding.server.words.vocabulary import Vocabulary
 
@@ -40,74 +40,30 @@ class Upstream(Protocol):
         """A push is about to be applied or dropped; `after`: the node's last one before it."""
 
 
-class Followers(Part):
-    """The groups that follow a server; here none does. The server's lock guards all calls to
-    `meters`, the other ones take it."""
-
-    def check(self, sync: SyncConfig) -> None:
-        """RefusedError for settings with which this server could not lead them."""
-
-    def present(self) -> list[str]:
-        return []
-
-    def describe(self, at: Moment) -> dict[str, Any]:
-        """See Part: `groups` has each of them."""
-        del at
-        return {"groups": []}
-
-    def meters(self, name: str) -> Meters | None:
-        """Where bytes of this group's stream are counted; None for a node's."""
-        del name
-        return None
-
-    def tick(self) -> None:
-        """Time passed: the nodes of a group that is gone are gone too."""
-
-    def catch_up(self) -> list[str]:
-        """Wait until every group has sent what it had by now; the names of those that did not."""
-        return []
-
-
-class LeaderLink(Protocol):
-    """The line of a server that follows to the leading group's server.
+class LeaderLink(Companion, ABC):
+    """The line of a server that follows to the leading group's server; a checkpoint here is one of
+    the leader.
 
     failed  why the group cannot go on, None while it can
     """
 
     failed: str | None
 
-    def begin(self) -> None:
-        """Greet the leader and become its replica; PlatformError when it is not there in time."""
-
-    def start(self) -> None:
-        """From now on tell and ask every so often, in a thread."""
-
-    def stop(self) -> None:
-        """Tell the leader what it has not heard yet, then say goodbye."""
-
-    def close(self) -> None:
-        """Hang up without a word."""
-
-    def checkpoint(self, *, wait: bool) -> None:
-        """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.
-
-        wait  it is there on return; else it happens soon
-        """
-
+    @abstractmethod
     def fence(self, node: str, incarnation: str) -> None:
         """Have the leader remember that an incarnation of a node is fenced."""
 
+    @abstractmethod
     def cut(self, window: Window) -> SnapshotRef:
         """Have the leader cut a window, with what this group has read until now."""
 
+    @abstractmethod
     def asks(self, node: str) -> list[Any]:
         """What the leader asks a node to hand in."""
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The group's own part of the status."""
-
-    def ailing(self) -> list[str]:
-        """Why the group does not do all of its work, a sentence each."""
 
 
 class ServerGroups(Protocol):
@@ -126,7 +82,7 @@ class ServerGroups(Protocol):
         """The line to the leader; `failed` is called when the group cannot go on."""
 
     @staticmethod
-    def followers(state: Any) -> Followers:
+    def followers(state: Any) -> Part:
         """The groups that follow the server of this state, none at first."""
 
     @staticmethod
@@ -137,18 +93,6 @@ class ServerGroups(Protocol):
     def trained(request: Any, leader: str) -> AbstractContextManager[Sequence[str]]:
         """Where each group's server of a training (`TrainRequest`) is reached, the leader's first,
         for the length of a `with` block. A process that dies is started again, at the same port.
-        """
-
-    figures: Sequence[Any]
-    """What they add to the table of figures (`figures/metrics.py`)."""
-
-    @staticmethod
-    def stream(followers: Any, state: Any, asks: Callable[[str], list[Any]], who: Any) -> Any:
-        """Operations by name that a group may ask for on its stream (`flight/shell.py`).
-
-        followers  as `followers` gave them
-        asks       what a node is asked to hand in
-        who        which group greeted on the stream, and its session (`Who`)
         """
 
 

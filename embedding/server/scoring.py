@@ -18,12 +18,16 @@ from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, TimeArray, Window
 from embedding.server.config import ServerConfig
+from embedding.server.parts import Part
 from embedding.server.rows.devices import RowDevice
 from embedding.server.rowstore.interface import PairSlots, Vectors
+from embedding.server.words.vocabulary import Vocabulary
 
 EWMA = 0.1
 """What a new loss weighs in the running mean of its source."""
 HELD_OUT_PAIRS = 5_000
+FOLLOW_S = 5.0
+"""Seconds between two looks at which words are most frequent."""
 
 
 @dataclass
@@ -55,14 +59,16 @@ class SourceScore:
         return sum(loss for loss, _ in held), sum(n for _, n in held)
 
 
-class ScoreKeeper:
-    """Keeps losses by source, a sample of scored pairs, and co-occurrences of frequent words."""
+class ScoreKeeper(Part):
+    """Keeps losses by source, a sample of scored pairs, and co-occurrences of frequent words, under
+    a lock of its own: pairs are scored without the server's."""
 
-    def __init__(self, config: ServerConfig, device: RowDevice) -> None:
-        self._device = device
+    def __init__(self, config: ServerConfig, device: RowDevice, vocabulary: Vocabulary) -> None:
+        self._device, self._vocabulary = device, vocabulary
+        self._follow_at = 0.0
         self.lock = threading.Lock()
         self.sources: dict[str, SourceScore] = {}
-        self._ring = PairRing(HELD_OUT_PAIRS)
+        self._sample: IntArray = np.empty((0, 2), dtype=np.int64)
         self._together = Cooccurrence(config.pip_words)
 
     def score(self, pairs: ScorePairs, drawn: PairSlots, rows: Vectors) -> float | None:
@@ -78,12 +84,22 @@ class ScoreKeeper:
             entry = self.sources.setdefault(pairs.source, SourceScore(smooth=total / n))
             entry.smooth += EWMA * (total / n - entry.smooth)
             entry.add(pairs.windows[known], losses)
-            self._ring.add(pairs.centres[known], pairs.contexts[known], pairs.negatives[known])
+            scored = np.column_stack([pairs.centres, pairs.contexts, pairs.negatives])[known]
+            self._sample = last_pairs(self._sample, scored, HELD_OUT_PAIRS)
             self._together.add(pairs.centres[known], pairs.contexts[known])
         return total / n
 
+    def tick(self, now: float) -> None:
+        """Every so often, sample co-occurrences of the words that are most frequent now."""
+        if now < self._follow_at:
+            return
+        self._follow_at = now + FOLLOW_S
+        ids, most = self._vocabulary.alive(), self._together.words
+        counts = self._vocabulary.counts(ids)
+        self.follow(ids if len(ids) <= most else ids[np.argpartition(-counts, most)[:most]])
+
     def follow(self, frequent: IntArray) -> None:
-        """Sample co-occurrences of these ids (most frequent first) from now on."""
+        """Sample co-occurrences of these ids from now on."""
         with self.lock:
             self._together.follow(frequent)
 
@@ -97,57 +113,53 @@ class ScoreKeeper:
         pip               PIP loss of the frequent words against their sampled SPPMI
         """
         with self.lock:
-            found = self._losses(window)
-        return found | self.judge(ids, vectors, contexts)
+            losses = self._losses(window)
+        return losses | self.judge(ids, vectors, contexts)
 
     def judge(self, ids: IntArray, vectors: DeviceArray, contexts: DeviceArray) -> dict[str, float]:
         """`nll_sample` and `pip` of rows [n, d] on any device; ids int64 [n], increasing."""
         with self.lock:
-            sample = self._ring.pairs()
+            sample = self._sample
             frequent, together = self._together.table()
-        found: dict[str, float] = {}
-        if sample is not None:
-            loss = self._sample_loss(ids, vectors, contexts, *sample)
+        figures: dict[str, float] = {}
+        if len(sample):
+            loss = self._sample_loss(ids, vectors, contexts, sample)
             if loss is not None:
-                found["nll_sample"] = loss
+                figures["nll_sample"] = loss
         at = positions(ids, frequent)
         keep = at >= 0
         if together.any() and int(keep.sum()) > 1:
             value = pip_loss(to_host(vectors[at[keep]]), together[np.ix_(keep, keep)])
             if math.isfinite(value):
-                found["pip"] = value
-        return found
+                figures["pip"] = value
+        return figures
 
     def needed(self) -> IntArray:
         """Ids of the words that `judge` looks at, increasing."""
         with self.lock:
-            sample = self._ring.pairs()
             frequent, _ = self._together.table()
-        parts = [frequent, *([] if sample is None else [part.reshape(-1) for part in sample])]
-        return np.unique(np.concatenate(parts))
+            return np.unique(np.concatenate([frequent, self._sample.reshape(-1)]))
 
     def _losses(self, window: Window) -> dict[str, float]:
-        found: dict[str, float] = {}
+        losses: dict[str, float] = {}
         total, pairs = 0.0, 0
         for source, entry in self.sources.items():
             loss, n = entry.of(window)
             if n:
-                found[f"nll.{source}"] = loss / n
+                losses[f"nll.{source}"] = loss / n
             total, pairs = total + loss, pairs + n
         if pairs:
-            found["nll"] = total / pairs
-        return found
+            losses["nll"] = total / pairs
+        return losses
 
     def _sample_loss(
         self,
         ids: IntArray,
         vectors: DeviceArray,
         contexts: DeviceArray,
-        centres: IntArray,
-        others: IntArray,
-        negatives: IntArray,
+        sample: IntArray,
     ) -> float | None:
-        c, o, n = positions(ids, centres), positions(ids, others), positions(ids, negatives)
+        c, o, n = (positions(ids, part) for part in (sample[:, 0], sample[:, 1], sample[:, 2:]))
         keep = (c >= 0) & (o >= 0) & (n >= 0).all(axis=1)
         if not keep.any():
             return None
@@ -162,34 +174,12 @@ class ScoreKeeper:
         return total / int(keep.sum())
 
 
-class PairRing:
-    """The last scored pairs, at most `size`."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._at = 0
-        self._full = False
-        self._rows: IntArray | None = None
-
-    def add(self, centres: IntArray, contexts: IntArray, negatives: IntArray) -> None:
-        """Add pairs; another number of negatives starts again."""
-        if self.size == 0:
-            return
-        fresh = np.column_stack([centres, contexts, negatives])[-self.size :]
-        if self._rows is None or self._rows.shape[1] != fresh.shape[1]:
-            self._rows = np.zeros((self.size, fresh.shape[1]), dtype=np.int64)
-            self._at, self._full = 0, False
-        where = (self._at + np.arange(len(fresh))) % self.size
-        self._rows[where] = fresh
-        self._full = self._full or self._at + len(fresh) >= self.size
-        self._at = (self._at + len(fresh)) % self.size
-
-    def pairs(self) -> PairSlots | None:
-        """Centres, contexts, negatives; None when nothing was scored."""
-        if self._rows is None or not (self._full or self._at):
-            return None
-        rows = self._rows.copy() if self._full else self._rows[: self._at].copy()
-        return rows[:, 0], rows[:, 1], rows[:, 2:]
+def last_pairs(sample: IntArray, fresh: IntArray, most: int) -> IntArray:
+    """The last of both, at most so many: centre, context and negatives, int64 [n, 2 + negatives].
+    Another number of negatives starts again."""
+    if sample.shape[1] != fresh.shape[1]:
+        sample = fresh[:0]
+    return np.concatenate([sample, fresh])[-most:]
 
 
 class Cooccurrence:

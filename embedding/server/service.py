@@ -6,7 +6,6 @@ import itertools
 import logging
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedding.evaluation.gold import read_gold
-from embedding.exchange.sharding import RunningShards, sharding
+from embedding.exchange.sharding import sharding
 from embedding.exchange.wire import whole
 from embedding.kernel.config import validate
-from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
+from embedding.kernel.errors import PlatformError, RefusedError
 from embedding.kernel.processes import give_back
 from embedding.kernel.records import Window
 from embedding.kernel.stopping import stop_on_signals
@@ -27,14 +26,13 @@ from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
 from embedding.server.flight.shell import ControlCall, FlightService, NodeSession
-from embedding.server.grouping import GROUPS, Followers, LeaderLink, needed_groups
+from embedding.server.grouping import LeaderLink, needed_groups
+from embedding.server.parts import Companion
 from embedding.server.policies.traits import POLICIES
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
-from embedding.server.recovery.seeding import NOTHING, check_rollback
+from embedding.server.recovery.rewriting import NOTHING, check_rollback
 from embedding.server.rowstore.interface import RowShape
-from embedding.server.rowstore.local import LocalRows
 from embedding.server.snapshotting.live import LiveModel, read_gold_set
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
@@ -50,7 +48,6 @@ logger = logging.getLogger(__name__)
 
 _STUCK_S = 5.0
 _TICK_S = 0.5
-_FOLLOW_TICKS = 10
 _GIVE_BACK_TICKS = 120
 
 
@@ -88,32 +85,31 @@ class ParameterServer:
         if folder is not None:
             digests = WordDigests(folder.waiting_key(), folder.refused())
         leader = None if follows is None else follows.upstream(config)
-        here = config.shards == 1 and config.split == "rows"
         self.state = ServerState(
-            config if here else config.of_primary(),
+            config,
             sync or SyncConfig(),
             RowShape(dim, seed=seed, buckets=buckets, biases=biases),
             epoch=None if folder is None else folder.next_epoch(),
             digests=digests,
-            rows=LocalRows if here else sharding().rows,
             upstream=leader,
         )
-        self._grouping = grouping = GROUPS.first()
-        self.groups = Followers() if grouping is None else grouping.followers(self.state)
         self.recovery: Recovery | None = None
+        self.link: LeaderLink | None = None
+        self._companions: list[Companion] = []
         try:
-            if folder is not None:
-                every_s, parts = config.checkpoint_every_s, [self.groups]
-                self.recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
-            self.snapshotter = Snapshotter(self.state, config, self._traces)
-            self._shards: RunningShards | None = None
             if not self.state.rows.local:
                 identity = secrets.token_hex(16) if folder is None else folder.identity()
-                running = sharding().running
-                self._shards = running(self.state.rows, config, identity=identity)
-            self.link: LeaderLink | None = None
+                self._companions.append(
+                    sharding().running(self.state.rows, config, identity=identity)
+                )
+            if folder is not None:
+                self.recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
+                self._companions.append(self.recovery)
             if follows is not None and leader is not None:
                 self.link = follows.link(self.state, leader, self._end)
+                self._companions.append(self.link)
+            self.snapshotter = Snapshotter(self.state, config, self._traces)
+            self._companions.append(self.snapshotter)
             if config.cut == "watermark":
                 self.state.accounts.when_complete(self.snapshotter.complete)
         except BaseException:
@@ -153,25 +149,18 @@ class ParameterServer:
 
             self._http = HttpService(host=config.http_host, port=config.http_port)
         try:
-            if self._shards is not None:
-                self._shards.start()
-            if self.link is not None:
-                self.link.begin()
+            for companion in self._companions:
+                companion.start()
             self._flight = listen(
                 config, self.state, Controls(self).calls(), self._session, self._credentials
             )
         except BaseException:
             # Nothing of a start that failed stays: no process, line, port or lock of a folder.
-            self.snapshotter.close()
-            if self.link is not None:
-                self.link.close()
             self._release()
             raise
         self._ticker.start()
-        if self.link is not None:
-            self.link.start()
-        if self.recovery is not None:
-            self.recovery.start()
+        for companion in self._companions:
+            companion.opened()
         if self._http is not None:
             if not begun:
                 self._http.start()
@@ -179,11 +168,9 @@ class ParameterServer:
         logger.info("parameter server at %s, status at %s", self.location, self.http_url or "none")
 
     def _release(self) -> None:
-        """The folder's lock, the processes of shards and the port of the status."""
-        if self.recovery is not None:
-            self.recovery.stop()
-        if self._shards is not None:
-            self._shards.stop()
+        """Lines, the folder's lock, the processes of shards and the port of the status."""
+        for companion in reversed(self._companions):
+            companion.stop()
         if self._http is not None:
             self._http.stop()
 
@@ -198,13 +185,8 @@ class ParameterServer:
         if self._ticker.ident is not None:
             self._ticker.join(timeout=10)
         self.state.flush()
-        self.snapshotter.close()
-        self._traces.close()
-        if self.link is not None:
-            self.link.stop()
-        if self._shards is not None:
-            self._shards.catch_up()
         self._release()
+        self._traces.close()
 
     def serve_forever(
         self, ready: Callable[[], None] = lambda: None, *, terminal: bool = True
@@ -222,12 +204,7 @@ class ParameterServer:
         self.stop()
         if self.link is not None and self.link.failed is not None:
             raise PlatformError(self.link.failed)
-        unkept = [] if self._shards is None else self._shards.fleet.unkept()
-        if self.recovery is not None and self.recovery.failed is not None:
-            unkept = [
-                f"state_dir {self.config.state_dir}: {last_of(self.recovery.failed)}",
-                *unkept,
-            ]
+        unkept = [why for each in reversed(self._companions) for why in each.unkept()]
         if unkept and self.wants_back is None:
             raise PlatformError(" ".join(unkept))
 
@@ -241,21 +218,11 @@ class ParameterServer:
                 logger.exception("the ticker goes on after an error")
 
     def _tick(self, number: int) -> None:
-        state = self.state
-        state.tick()
-        with state.lock:
-            state.meters.sample(time.monotonic())
-        if self._shards is not None:
-            self._shards.tick()
-        self.groups.tick()
-        if number % _FOLLOW_TICKS == 0:
-            state.follow_frequent()
+        self.state.tick()
+        for companion in self._companions:
+            companion.tick()
         if number % _GIVE_BACK_TICKS == _GIVE_BACK_TICKS - 1:
             give_back()
-        if state.config.cut == "watermark":
-            for window in state.due():
-                self.snapshotter.complete(window)
-            self.snapshotter.amend_due()
 
     def roll_back(self, to: str) -> None:
         """End in order to begin again from the snapshot `to`; `wants_back` says so afterwards.
@@ -270,48 +237,31 @@ class ParameterServer:
         if to != NOTHING:
             SnapshotStore(str(self.config.snapshots)).open(to).verify()
         with state.lock:
-            if training := sorted(state.machine.board.active()):
-                raise RefusedError(
-                    f"rollback: {', '.join(training)} still train; stop the pool first."
-                )
-            if following := sorted(self.groups.present()):
-                raise RefusedError(
-                    f"rollback: groups {', '.join(following)} follow and would bring back what is "
-                    "to be forgotten; stop their servers and pools first."
-                )
+            for part in state.parts.values():
+                part.check_rollback()
             self.wants_back = to
         # The answer goes out first.
         threading.Timer(0.2, self._ended.set).start()
 
     def status(self) -> dict[str, Any]:
         return {
-            **build_status(
-                self.state,
-                self.snapshotter.refs(),
-                self.groups,
-                self.snapshotter.sentences,
-            ),
+            **build_status(self.state, self.snapshotter.refs(), self.snapshotter.sentences),
             "following": None if self.link is None else self.link.describe(),
             "ailing": self.ailing(),
         }
 
     @property
     def shard_pids(self) -> list[int]:
-        return [] if self._shards is None else self._shards.fleet.pids
+        return [pid for companion in self._companions for pid in companion.pids]
 
     def checkpoint(self, *, wait: bool) -> None:
         """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not.
 
         It is the leader's where there is one, else this server's and its shards'.
         """
-        if self.recovery is not None:
-            failed = self.recovery.request(wait=wait)
-            if failed is not None:
-                raise UnavailableError(f"{failed}.")
-        elif self.link is not None:
-            self.link.checkpoint(wait=wait)
-        elif self._shards is not None:
-            self._shards.checkpoint(wait=wait)
+        keeping = self.recovery or self.link
+        for companion in self._companions if keeping is None else [keeping]:
+            companion.checkpoint(wait=wait)
 
     def ailing(self) -> list[str]:
         """Why the server does not do all of its work, a sentence each."""
@@ -320,37 +270,36 @@ class ParameterServer:
             reasons.append("the server is closing.")
         elif not self._ticker.is_alive():
             reasons.append("the thread that watches over nodes and windows has ended.")
-        if self._shards is not None:
-            reasons += self._shards.ailing()
-        if self.link is not None:
-            reasons += self.link.ailing()
-        if self.recovery is not None and self.recovery.failed is not None:
-            reasons.append(f"the last checkpoint failed: {self.recovery.failed}.")
-        failed = self.snapshotter.failed()
-        if failed is not None:
-            reasons.append(failed)
+        for companion in self._companions:
+            reasons += companion.ailing()
         if not self.state.lock.acquire(timeout=_STUCK_S):
             return [*reasons, f"the tables were not free for {_STUCK_S:.0f} s."]
-        reasons += [each for each in (self.state.changes.stuck, self.state.rows.full) if each]
+        reasons += [why for why in (self.state.changes.stuck, self.state.rows.full) if why]
         self.state.lock.release()
         return reasons
 
     def metrics(self) -> bytes:
-        more = [] if self._shards is None else [sharding().figures()]
-        more += [] if self._grouping is None else [self._grouping.figures]
-        return render(self.status(), self.state.meters, more)
+        return render(self.status(), self.state.meters)
+
+    @property
+    def asks(self) -> Callable[[str], list[Any]]:
+        """What a node is asked to hand in."""
+        return self.snapshotter.asks if self.link is None else self.link.asks
+
+    def catch_up(self) -> None:
+        """Wait until what others know by now is here."""
+        for part in self.state.parts.values():
+            part.catch_up()
 
     def _session(self) -> NodeSession:
-        extras = [partial(part.calls, self.state) for part in self.state.parts.values()]
-        if self._grouping is not None:
-            asks = self.snapshotter.asks
-            extras.append(partial(self._grouping.stream, self.groups, self.state, asks))
-        return NodeSession(
-            self.state,
-            want_checkpoint=lambda: self.checkpoint(wait=False),
-            meters_of=self.groups.meters,
-            extras=extras,
-        )
+        want_checkpoint = partial(self.checkpoint, wait=False)
+        return NodeSession(self.state, asks=self.asks, want_checkpoint=want_checkpoint)
+
+
+CONTROL_CALLS = (
+    *("ping", "status", "metrics", "report", "idle", "fence", "cut", "amend", "configure"),
+    *("checkpoint", "rollback", "neighbours", "evaluate"),
+)
 
 
 class Controls:
@@ -361,33 +310,16 @@ class Controls:
         self._live = LiveModel(server.state)
 
     def calls(self) -> dict[str, ControlCall]:
-        return {
-            "ping": self.ping,
-            "status": self.status,
-            "metrics": self.metrics,
-            "report": self.report,
-            "idle": self.idle,
-            "fence": self.fence,
-            "cut": self.cut,
-            "amend": self.amend,
-            "configure": self.configure,
-            "checkpoint": self.checkpoint,
-            "rollback": self.rollback,
-            "neighbours": self.neighbours,
-            "evaluate": self.evaluate,
-        }
+        return {name: getattr(self, name) for name in CONTROL_CALLS}
 
     def ping(self, body: dict[str, Any]) -> bool:
         """Whether the server takes requests."""
-        del body
         return not self._server.state.closing
 
     def status(self, body: dict[str, Any]) -> dict[str, Any]:
-        del body
         return self._server.status()
 
     def metrics(self, body: dict[str, Any]) -> str:
-        del body
         return self._server.metrics().decode()
 
     def report(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -398,9 +330,7 @@ class Controls:
         node = self._node(body)
         check_report(node, report, self._server.state.accounts.tracker.sources)
         self._server.state.report(node, report)
-        link = self._server.link
-        asks = self._server.snapshotter.asks if link is None else link.asks
-        return {"asks": asks(node)}
+        return {"asks": self._server.asks(node)}
 
     def idle(self, body: dict[str, Any]) -> None:
         """A node has nothing to learn at the moment: {"node"}."""
@@ -434,7 +364,7 @@ class Controls:
         window = own if own == window else window  # by this server's clock
         if self._server.link is not None:
             return dict(self._server.link.cut(window).to_dict())
-        self._server.groups.catch_up()
+        self._server.catch_up()
         force = body.get("force") is True
         return dict(self._server.snapshotter.cut(window, force=force).to_dict())
 
@@ -444,9 +374,9 @@ class Controls:
         if self._server.link is not None:
             raise RefusedError("amend: ask the server of the leading group.")
         start = whole(body, "window", least=-(2**40), of="amend")
-        self._server.groups.catch_up()
+        self._server.catch_up()
         ref, manifest = self._server.snapshotter.amend(start, force=body.get("force") is True)
-        missing = [one.model_dump(mode="json") for one in manifest.missing]
+        missing = [part.model_dump(mode="json") for part in manifest.missing]
         return {"id": ref.id, "revision": manifest.revision, "missing": missing}
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -456,7 +386,6 @@ class Controls:
             before = state.machine.config.model_dump()
             sync = validate(SyncConfig, {**before, **body}, "configure")
             POLICIES.get(sync.policy)
-            self._server.groups.check(sync)
             state.configure(sync)
         return sync.model_dump(mode="json")
 

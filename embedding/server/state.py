@@ -8,40 +8,41 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
     Ack,
     PulledRows,
     PullRequest,
     Push,
     SharedTables,
-    VocabularyDelta,
     Welcome,
     version_refused,
 )
+from embedding.exchange.sharding import sharding
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
 from embedding.server.admitting import WordAdmission
-from embedding.server.applying import Applying
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.figures.reports import lasting, read_report
-from embedding.server.grouping import Upstream
-from embedding.server.ledger.sequence import Ledger, NodeLedger
-from embedding.server.parts import SERVER_PARTS, Content, Erasure, Part, Saved
-from embedding.server.policies.board import Instruction, PendingPush
+from embedding.server.grouping import GROUPS, Upstream
+from embedding.server.ledger.sequence import Departures, Ledger, NodeLedger
+from embedding.server.parts import SERVER_PARTS, Content, Erasure, Part, PushArrival, Saved
+from embedding.server.policies.board import Apply, Instruction, PendingPush
+from embedding.server.rows.changing import ChangeQueue, Step, deltas_of
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.validation import check_ids, check_push, checked
-from embedding.server.words.accounting import Accounts, PushArrival, by_source
-from embedding.server.words.digests import WordDigests, WordsCopy
+from embedding.server.words.accounting import Accounts, by_source
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.readers import Wait
+from embedding.server.words.shared import SharedCounts
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.snapshots.format import Missing
 
@@ -78,8 +79,7 @@ class NodeReports(Part):
         self.digest = self.digest or digest
         self.departed.discard(node)
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         facts = {
             "config_digest": self.digest,
             "reports": lasting(self.last),
@@ -88,12 +88,11 @@ class NodeReports(Part):
         return Saved(facts)
 
     def load(self, content: Content) -> None:
-        """See Part."""
         self.digest = self.digest or content.facts["config_digest"]
         self.last.update(content.facts["reports"])
         self.departed.update(content.facts["departed"])
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         if erasure.source is not None:
             self.last.clear()
 
@@ -110,9 +109,10 @@ class ServerState:
     rows      in tables of this process, or on shards
     upstream  the server whose replica this is; None: what is here is the model
     words     gives words ids and rows
-    pushes    those that are held back, and how they are applied
-    parts     all that is counted, saved and shown, by name, in the order in which a checkpoint is
-              restored; those of other packages are the last
+    held      pushes that were taken and that the policy has not let through yet
+    changes   what there was no memory for is tried again before anything is read or taken
+    parts     all that is counted, saved and shown, by name, in the order in which they learn of a
+              push and are restored; those of other packages are the last
     """
 
     def __init__(
@@ -123,11 +123,13 @@ class ServerState:
         *,
         epoch: int | None = None,
         digests: WordDigests | None = None,
-        rows: Callable[[RowSetup], RowStore] = LocalRows,
         upstream: Upstream | None = None,
     ) -> None:
         if upstream is not None:
             upstream.check(sync)
+        here = config.shards == 1 and config.split == "rows"
+        config = config if here else config.of_primary()
+        rows: Callable[[RowSetup], RowStore] = LocalRows if here else sharding().rows
         self.config = config
         self.epoch = int(time.time() * 1000) if epoch is None else epoch
         self.lock = threading.RLock()
@@ -142,26 +144,29 @@ class ServerState:
         self.meters = self.accounts.meters
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None or upstream is not None)
-        self.pushes = Applying(self.rows, self.accounts, self.ledger, upstream)
-        self.changes = self.pushes.changes
+        self.departures = Departures(self.ledger, self.accounts.tracker)
+        self.held: dict[tuple[str, int], PushArrival] = {}
+        self.changes = ChangeQueue("the server")
         admission = WordAdmission if upstream is None else upstream.words
         self.words = admission(config, self.rows, self.accounts, self.changes, self.lock)
-        self.scores = ScoreKeeper(config, self.tables.device)
+        self.scores = ScoreKeeper(config, self.tables.device, self.vocabulary)
         self.reports = NodeReports(config.config_digest)
-        added: Mapping[str, Part] = {
-            name: SERVER_PARTS.get(name)(config, self.rows, self.vocabulary, sync)
-            for name in SERVER_PARTS
-        }
         self.parts: dict[str, Part] = {
             "vocabulary": self.vocabulary,
             "rows": self.rows,
             **self.accounts.parts,
             "ledger": self.ledger,
+            "departures": self.departures,
             "clocks": self.machine,
             "reports": self.reports,
             "admission": self.words,
-            **added,
+            "shared counts": SharedCounts(),
+            "scores": self.scores,
         }
+        for name in SERVER_PARTS:
+            self.parts[name] = SERVER_PARTS.get(name)(config, self.rows, self.vocabulary, sync)
+        if (grouping := GROUPS.first()) is not None:
+            self.parts["groups"] = grouping.followers(self)
 
     # -- greeting ---------------------------------------------------------------------------
 
@@ -177,7 +182,7 @@ class ServerState:
             self.reports.greet(node, digest)
             self.ledger.greet(node, incarnation)
             self.accounts.greet(node, incarnation)
-            self.pushes.departures.back(node)
+            self.departures.back(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
             self.execute(instructions, now)
@@ -221,14 +226,6 @@ class ServerState:
     def _ahead(self) -> bool:
         """Whether a node may read before its last push is applied: it adds that itself."""
         return self.machine.policy.reads_ahead and self.rows.nodes_hold_rows
-
-    # -- vocabulary -------------------------------------------------------------------------
-
-    def delta(self, since: int) -> VocabularyDelta:
-        with self.lock:
-            alive = self.vocabulary.alive()
-            counts = self.vocabulary.counts(alive)
-            return replace(self.vocabulary.delta(since), alive=alive, alive_counts=counts)
 
     # -- pull and push ----------------------------------------------------------------------
 
@@ -304,7 +301,7 @@ class ServerState:
         push, now = arrival.push, time.monotonic()
         ticket = PendingPush(push.node, push.clock, push.sequence)
         instructions = self.machine.push(ticket, now=now)
-        self.pushes.held[push.node, push.sequence] = arrival
+        self.held[push.node, push.sequence] = arrival
         self.ledger.accept(push.node, push.sequence, push.offset)
         self.meters.moved(push, arrival.nbytes)
         self.execute(instructions, now)
@@ -333,10 +330,54 @@ class ServerState:
         )
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
-        """Carry out what the consistency machine says (under the lock)."""
-        if instructions:
-            self.pushes.execute(instructions, now)
-            self.changed.notify_all()
+        """Apply pushes, or drop them, in this order, as the consistency machine says (under the
+        lock)."""
+        if not instructions:
+            return
+        if self.upstream is not None:
+            for ticket in (ticket for order in instructions for ticket in order.tickets):
+                push = self.held[ticket.node, ticket.sequence].push
+                self.upstream.released(push, self.ledger.of(ticket.node).applied)
+        # Shards hear of all of them before a window that one completes is copied.
+        self.rows.released(instructions)
+        for instruction in instructions:
+            arrivals = [self.held.pop((t.node, t.sequence)) for t in instruction.tickets]
+            if isinstance(instruction, Apply) and not self.changes.waiting:
+                self.accounts.complete(arrivals, now)
+            self.changes.carry_out(partial(self._planned, instruction, arrivals, now))
+        self.changed.notify_all()
+
+    def _planned(
+        self, instruction: Instruction, arrivals: Sequence[PushArrival], now: float
+    ) -> Iterator[Step]:
+        """Rows change first. So a push that there was no memory for is not in the books, where
+        its node would take it for applied."""
+        pushes = [arrival.push for arrival in arrivals]
+        if isinstance(instruction, Apply):
+            scale = instruction.scale
+            for delta, writer in deltas_of(pushes, scale, instruction.combine):
+                yield partial(self.add, delta, scale, writer)
+        else:
+            yield partial(self._dropped, pushes)
+        for arrival in arrivals:
+            yield partial(self.learnt, arrival, now)
+
+    def add(self, delta: RowDelta, scale: float, writer: str | None) -> None:
+        """Add to rows (see RowStore.add) and count them."""
+        added = self.rows.add(delta, scale, writer)
+        self.meters.dropped_rows += len(delta.ids) - added
+        self.meters.rows_in += added
+
+    def _dropped(self, pushes: Sequence[Push]) -> None:
+        self.meters.dropped_pushes += len(pushes)
+        self.meters.dropped_tokens += sum(push.tokens for push in pushes)
+        self.tables.lost([push.node for push in pushes])
+
+    def learnt(self, arrival: PushArrival, now: float) -> None:
+        """All parts count a push whose rows have changed (under the lock)."""
+        closed = self.accounts.forgotten
+        for part in self.parts.values():
+            part.learnt(arrival, now, closed)
 
     # -- control ----------------------------------------------------------------------------
 
@@ -356,7 +397,7 @@ class ServerState:
     def _depart(self, node: str) -> None:
         """A node reads no more (under the lock)."""
         self.execute(self.machine.leave(node), time.monotonic())
-        self.pushes.departures.gone(node)
+        self.departures.gone(node)
         self.reports.departed.add(node)
 
     def lost(self, node: str, session: int) -> bool:
@@ -411,7 +452,7 @@ class ServerState:
     def present(self) -> set[str]:
         """Nodes of this server that take part or rest (under the lock)."""
         members = self.machine.board.members
-        return {name for name, one in members.items() if one.present} - self.reports.servers
+        return {name for name, member in members.items() if member.present} - self.reports.servers
 
     def living(self) -> set[str]:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
@@ -429,18 +470,18 @@ class ServerState:
             for start in starts
         ]
         return Wait(
-            tuple(sorted({node for one in waits for node in one.readers})),
-            tuple(sorted({text for one in waits for text in one.lost})),
-            tuple(sorted({node for one in waits for node in one.heirs})),
+            tuple(sorted({node for wait in waits for node in wait.readers})),
+            tuple(sorted({text for wait in waits for text in wait.lost})),
+            tuple(sorted({node for wait in waits for node in wait.heirs})),
         )
 
     def missing(self, starts: Sequence[int]) -> tuple[Missing, ...]:
         """What nobody has handed in of windows (under the lock)."""
         accounts, living = self.accounts, self._awaited()
-        found = [each for start in starts for each in accounts.readers.missing(start, living)]
+        missing = [each for start in starts for each in accounts.readers.missing(start, living)]
         if any(accounts.usage.dropped[start] for start in starts):
-            found.append(Missing(part="usage", reason="usage_limit"))
-        return tuple(found)
+            missing.append(Missing(part="usage", reason="usage_limit"))
+        return tuple(missing)
 
     def _awaited(self) -> set[str]:
         """Nodes that are there, or have yet to come back to a server that was restarted.
@@ -453,19 +494,19 @@ class ServerState:
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
         with self.lock:
-            reports = self.reports
-            reporting = self.living() & set(reports.last)
-            return [(reports.at.get(each, 0.0), reports.last[each]) for each in reporting]
+            at, living = self.reports.at, self.living()
+            last = self.reports.last.items()
+            return [(at.get(node, 0.0), report) for node, report in last if node in living]
 
     def configure(self, sync: SyncConfig) -> None:
         with self.changed:
             before = self.machine.config
             if self.upstream is not None:
                 self.upstream.check(sync)
-            self.rows.check(sync, before)
-            now = time.monotonic()
             for part in self.parts.values():
                 part.reconfigure(sync)
+            self.rows.check(sync, before)
+            now = time.monotonic()
             self.execute(self.machine.configure(sync, now=now), now)
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
             self.changed.notify_all()
@@ -474,16 +515,16 @@ class ServerState:
         """Time passed: nodes that were silent too long are gone."""
         with self.changed:
             now = time.monotonic()
-            gone, instructions = self.machine.tick(now=now)
+            gone, instructions = self.machine.expire(now=now)
             instructions += self.machine.reconsider(now=now)
             for node in gone:
                 logger.warning("node %s was silent too long and counts as gone", node)
             self.execute(instructions, now)
             self.changes.advance()
-            # Who never came back after a restart is waited for no longer, whoever else asks.
-            self.accounts.tracker.advance(now=now)
+            for part in self.parts.values():
+                part.tick(now)
             for node in gone:
-                self.pushes.departures.gone(node)
+                self.departures.gone(node)
             if gone:
                 self.changed.notify_all()
 
@@ -491,14 +532,6 @@ class ServerState:
         """Windows that the watermark has passed and that were not cut."""
         with self.lock:
             return self.accounts.due(time.monotonic())
-
-    def follow_frequent(self) -> None:
-        """Let co-occurrences be sampled of the words that are most frequent now."""
-        with self.lock:
-            ids = self.vocabulary.alive()
-            counts = self.vocabulary.counts(ids)
-        most = np.argsort(-counts, kind="stable")[: self.config.pip_words]
-        self.scores.follow(ids[most])
 
     def flush(self) -> None:
         with self.changed:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.consistency import NodeSpeed
 from embedding.server.figures.reports import is_number, open_alarms, source_faults, topology, total
-from embedding.server.grouping import Followers
 from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.parts import Moment
 from embedding.server.state import ServerState
@@ -17,14 +17,12 @@ from embedding.server.state import ServerState
 
 def build_status(
     state: ServerState,
-    snapshots: Sequence[SnapshotRef],
-    groups: Followers,
-    waits: Mapping[str, str],
+    snapshots: Sequence[SnapshotRef] = (),
+    waits: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Everything a person or a program may want to know about a running server.
 
-    groups  servers that tell of nodes of their own
-    waits   for whom windows wait, a sentence each, by label
+    waits  for whom windows wait, a sentence each, by label
     """
     at = Moment(time.monotonic(), state.config.calendar.iso)
     with state.lock:
@@ -34,8 +32,9 @@ def build_status(
             "device": str(state.tables.device),
             "dim": state.dim,
             "timezone": state.config.timezone,
+            "groups": [],
         }
-        for part in (*state.parts.values(), groups):
+        for part in state.parts.values():
             for name, field in part.describe(at).items():
                 status[name] = status.get(name, {}) | field if isinstance(field, dict) else field
         shards, others = status["shards"], status["groups"]
@@ -62,14 +61,14 @@ def node_status(state: ServerState, servers: Collection[str], now: float) -> dic
     Of a node of another server its pushes are those in the books here: that server speaks of them
     earlier or later than of their content.
     """
-    found = {}
+    nodes = {}
     for name, member in state.machine.board.members.items():
         if name in servers:
             continue
         entry = state.ledger.of(name)
         rate = state.meters.node_words.get(name)
         where = "active" if member.active else "idle" if member.present else "gone"
-        found[name] = {
+        nodes[name] = {
             "state": where,
             "clock": member.clock,
             "sequence": entry.accepted,
@@ -82,20 +81,20 @@ def node_status(state: ServerState, servers: Collection[str], now: float) -> dic
             "report": state.reports.last.get(name, {}),
         }
     for name, guest in state.reports.guests.items():
-        if guest.get("state") == "gone" and found.get(name, guest)["state"] != "gone":
+        if guest.get("state") == "gone" and nodes.get(name, guest)["state"] != "gone":
             continue  # it went over to this server
         entry = state.ledger.nodes.get(name, NodeLedger())
         pushes = {"sequence": entry.accepted, "durable": entry.durable, "tokens": entry.tokens}
-        found[name] = {**guest, **pushes}
-    return found
+        nodes[name] = {**guest, **pushes}
+    return nodes
 
 
 def _sources(state: ServerState, at: Moment) -> dict[str, Any]:
-    found = {}
+    sources = {}
     for name, known in state.accounts.tracker.sources.items():
         meter = state.meters.source(name)
         score = state.scores.sources.get(name)
-        found[name] = {
+        sources[name] = {
             "documents": meter.documents,
             "tokens": meter.tokens,
             "words_per_second": meter.words.value(at.now),
@@ -107,7 +106,7 @@ def _sources(state: ServerState, at: Moment) -> dict[str, Any]:
             "lag_p95_s": meter.lags.quantile(0.95),
             "idle_s": at.now - known.last_news,
         }
-    return found
+    return sources
 
 
 def _reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:

@@ -36,9 +36,9 @@ def checked(push: Push, dim: int, most_bytes: int) -> Push:
     if rare is not None:
         weights, contexts = rare.weights.astype(np.float32), rare.contexts.astype(np.int64)
         rare = replace(rare, contexts=contexts, weights=weights)
-    found = replace(push, deltas=deltas, packed=(), rare=rare)
-    check(found, f"push {push.sequence} of node {push.node}", dim=dim)
-    return found
+    unpacked = replace(push, deltas=deltas, packed=(), rare=rare)
+    check(unpacked, f"push {push.sequence} of node {push.node}", dim=dim)
+    return unpacked
 
 
 def check_ids(push: Push, vocabulary: Vocabulary) -> None:

@@ -73,7 +73,7 @@ def train(
         seconds = Run(request, server, specs).finish(total, progress)
         # A goodbye may not have come through: nothing that was pushed is missing in a window.
         server.state.flush()
-        server.groups.catch_up()
+        server.catch_up()
         _cut(request, server)
         return _result(server, request.corpus.name, seconds, before)
 

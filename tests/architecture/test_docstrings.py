@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 UNCHECKED = ("neighbours/yeoron_bench/",)
 """What prints tables: names say it."""
 INTERFACES = ("Protocol", "ABC")
+BASES = ("Part", "Companion")
+"""Interfaces whose methods do nothing unless a class says otherwise."""
 SHORT = 2
 """Statements of a method that its name may be enough for: a sentence would say them again."""
 
@@ -35,7 +37,9 @@ def methods(holder: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctio
 
 
 def is_interface(holder: ast.ClassDef) -> bool:
-    return any(ast.unparse(base).split("[")[0] in INTERFACES for base in holder.bases)
+    return holder.name in BASES or any(
+        ast.unparse(base).split("[")[0] in INTERFACES for base in holder.bases
+    )
 
 
 def test_public_methods_are_explained() -> None:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from embedding.commands.status_tables import source_table
+from embedding.commands.status_tables import figure_table
 from embedding.kernel.ports import address_of, listen_on
 from embedding.platform.processes import running_platform
 from waiting import until
@@ -173,7 +173,7 @@ def test_status_names_everything_in_eighty_columns() -> None:
     }
     console = Console(width=80)
     with console.capture() as captured:
-        console.print(source_table(server, 80))
+        console.print(figure_table("Sources", server, 80))
     lines = captured.get().splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in captured.get()

@@ -22,7 +22,6 @@ from embedding.exchange.protocol import (
 from embedding.exchange.topology import MeetingSpec
 from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.grouping import Followers
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
@@ -47,7 +46,7 @@ class Line:
         return self.state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        return self.state.delta(since)
+        return self.state.words.delta(since)
 
     def pull(self, request: PullRequest) -> PulledRows:
         for _ in range(30):
@@ -64,7 +63,7 @@ class Line:
         self.state.idle(self.node)
 
     def status(self) -> dict[str, Any]:
-        return build_status(self.state, (), Followers(), {})
+        return build_status(self.state)
 
     def finish(self) -> None: ...
 

@@ -29,7 +29,6 @@ from embedding.server.state import ServerState
 from generated import examples
 from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.leader import Leader, following_config
-from yeoron_lab.groups.leading import GroupCalls, LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica
 
@@ -45,10 +44,7 @@ class Line:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.session = NodeSession(
-            world.leader,
-            extras=[lambda who: GroupCalls(world.groups, world.leader, lambda _: [], who).calls()],
-        )
+        self.session = NodeSession(world.leader)
 
     def open(self) -> None: ...
 
@@ -145,7 +141,7 @@ class World:
             self.config(), SyncConfig(policy="asp"), RowShape(DIM, seed=1), epoch=self.incarnations
         )
         state.ledger.keeps_checkpoints = True
-        self.groups = LedGroups(state)
+        self.groups = state.parts["groups"]
         return state
 
     def new_group(self, index: int) -> GroupLink:
@@ -165,12 +161,12 @@ class World:
         replica = LocalReplica(state.tables, state.vocabulary, state.lock)
         link = GroupLink(state, leader, replica)
         self.faults = []
-        link.begin()
+        link.start()
         return link
 
     def checkpoint(self) -> None:
         with self.leader.lock:
-            collected = collect(self.leader, [self.groups])
+            collected = collect(self.leader)
             copy = self.leader.rows.own_copy()
         copy.finish(self.leader.lock)
         self.content = assemble(collected, copy)
@@ -191,7 +187,7 @@ class World:
 
     def kill_leader(self) -> None:
         self.leader = self.new_leader()
-        restore(self.leader, self.content, "test", [self.groups])
+        restore(self.leader, self.content, "test")
         self.nodes[0].greet(self.leader)
 
     def kill_group(self, index: int) -> None:

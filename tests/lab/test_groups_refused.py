@@ -271,7 +271,7 @@ def test_a_group_keeps_the_pace_that_its_leader_asks_for() -> None:
             pass
         with following(leader, every_s=1.5):
             channel = Channel(leader.location, QUICK)
-            until(lambda: "every_s" in leader.groups.groups["b"].figures)
+            until(lambda: "every_s" in leader.state.parts["groups"].groups["b"].figures)
             with pytest.raises(RefusedError, match=r"group b has .* every 1\.5 s .* 1 s is"):
                 channel.action("configure", {"liveness_timeout_s": 2.0})
             channel.action("configure", {"liveness_timeout_s": 3.0})

@@ -133,7 +133,7 @@ def test_a_node_that_moved_to_another_group_is_waited_for_there(tmp_path) -> Non
         contextlib.closing(LeaderClient(leader.location, node="b", config=QUICK)) as before,
         contextlib.closing(LeaderClient(leader.location, node="c", config=QUICK)) as now,
     ):
-        tracker, groups = leader.state.accounts.tracker, leader.groups
+        tracker, groups = leader.state.accounts.tracker, leader.state.parts["groups"]
         for group in (before, now):
             group.hello()
         before.changes((), nodes("active"))
@@ -146,7 +146,7 @@ def test_a_node_that_moved_to_another_group_is_waited_for_there(tmp_path) -> Non
 
         before.close()
         until(lambda: groups.present() == ["c"])
-        groups.tick()
+        groups.tick(0.0)
         assert tracker.sources["뉴스"].pending == {"n1": 1}
         now.changes((), nodes("gone"))
         assert tracker.sources["뉴스"].pending == {}

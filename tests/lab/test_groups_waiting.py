@@ -36,7 +36,7 @@ def test_a_group_is_no_node_and_its_nodes_say_goodbye_to_the_leader(tmp_path, co
     )
     with running_server(config, dim=DIM) as leader, following(leader) as b:
         node, state = connect(b, "n1"), leader.state
-        until(lambda: leader.groups.present() == ["b"])
+        until(lambda: leader.state.parts["groups"].present() == ["b"])
         with state.lock:
             assert state.living() <= {"n1"}
             state.accounts.readers.read(WINDOW, "n1", "killed", "뉴스", 3)
@@ -96,7 +96,7 @@ class Waiting(RuleBasedStateMachine):
     def _fresh(self) -> tuple[ServerState, LedGroups]:
         sync = SyncConfig(policy="ssp", liveness_timeout_s=LIVENESS_S)
         state = ServerState(ServerConfig(usage=True), sync, RowShape(DIM))
-        return state, LedGroups(state)
+        return state, state.parts["groups"]
 
     def _hello(self, name: str, life: str) -> None:
         self.state.hello(name, version=PROTOCOL_VERSION, digest="", clock=0, incarnation=life)
@@ -173,12 +173,12 @@ class Waiting(RuleBasedStateMachine):
     def the_leader_is_killed(self) -> None:
         old = self.state
         with old.lock:
-            collected = collect(old, [self.groups])
+            collected = collect(old)
             copy = old.rows.own_copy()
         copy.finish(old.lock)
         content = assemble(collected, copy)
         self.state, self.groups = self._fresh()
-        restore(self.state, content, "here", [self.groups])
+        restore(self.state, content, "here")
         if self.group_is_up:
             self._hello("b", "group")
         if "n0" in self.life:
@@ -192,7 +192,7 @@ class Waiting(RuleBasedStateMachine):
             if "n0" in self.life:
                 self.state.report("n0", {})
             self._tell()
-            self.groups.tick()
+            self.groups.tick(self.now)
             self.state.tick()
         reachable = {node for node in self.life if self._reaches(node)}
         assert self.state.living() == reachable

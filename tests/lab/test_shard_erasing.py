@@ -36,7 +36,7 @@ def test_rows_are_gone_from_each_shard(tmp_path: Path, split: str) -> None:
     config = ServerConfig(state_dir=tmp_path, shards=2, split=split, device="cpu")
     for spec in shard_specs(config, dim=6, seed=0, identity="x"):
         state, recovery = kept(spec)
-        recovery.start()
+        recovery.opened()
         for first in (0, 4):
             state.held.admit(Admit(first, 4))
             state.cursor.position += 1

@@ -99,7 +99,7 @@ def test_a_group_pushes_as_one_and_shards_add_each_push_once(server, nodes):
         assert [node.client.relay.direct for node in nodes] == [0, 0]
         status = server.status()
         assert status["pushes"] == 6
-    for shard in server._shards.fleet.servers:
+    for shard in fleet(server).servers:
         # Each row of the sum came once, not once for each node.
         assert shard.state.meters.rows_in == aggregator.sums * WORDS / 2
         assert shard.state.meters.pushes == 6
@@ -177,7 +177,7 @@ def test_a_sum_of_no_pushes_or_of_a_node_twice_is_refused(server, tickets):
     tickets = [list(ticket) for ticket in tickets]
     message = Message({"op": "together", "tickets": tickets, "deltas": []})
     with pytest.raises(RefusedError, match="tickets"):
-        Aggregators.taken_by_shard(server._shards.fleet.servers[0].state, message)
+        Aggregators.taken_by_shard(fleet(server).servers[0].state, message)
 
 
 def test_sums_of_a_change_come_back_from_a_checkpoint():

@@ -78,7 +78,7 @@ class Checks:
     def figures(self) -> tuple[object, ...]:
         meters = self.state.meters
         ledger = {n: (e.accepted, e.applied, e.offset) for n, e in self.state.ledger.nodes.items()}
-        return meters.tokens, meters.documents, meters.pushes, ledger, len(self.state.pushes.held)
+        return meters.tokens, meters.documents, meters.pushes, ledger, len(self.state.held)
 
     def remember_drops(self) -> None:
         """Documents whose pushes were dropped: they are counted, and their rows may be nought.
@@ -124,7 +124,7 @@ class Checks:
             if node.connected:
                 self.state.idle(node.name)
         assert not self.state.machine.board.held
-        assert not self.state.pushes.held
+        assert not self.state.held
         self.remember_drops()
         left_out = self.dropped - self.learnt
         total = 0

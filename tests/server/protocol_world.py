@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -204,7 +205,8 @@ class World(Checks):
         rows = self.state.pull(node.name, PullRequest({Table.IN: ids, Table.OUT: ids}, clock))
         if isinstance(rows, list):
             if ROUND in rows:
-                calls = self.state.parts["rounds"].calls(self.state, lambda: (node.name, 0))
+                stream = SimpleNamespace(state=self.state, node=node.name, number=0)
+                calls = self.state.parts["rounds"].calls(stream)
                 calls["batch"](to_message(Ready(0.1), do="ready"))
                 calls["batch"](to_message(Work(), do="work"))
             return False

@@ -15,8 +15,8 @@ NO_WORDS = WordsCopy(np.empty(0, dtype=np.int64), [], WordDigests())
 
 def saved(part: Part) -> Content:
     """As it is read back; nothing of the part is shared with it."""
-    found = part.save(NO_WORDS)
-    files = found.files()
+    found = part.save()
+    files = found.files(NO_WORDS)
     tables = {name: each for name, each in files.items() if isinstance(each, pa.Table)}
     arrays = {name: each.copy() for name, each in files.items() if isinstance(each, np.ndarray)}
     return Content(json.loads(json.dumps(found.facts)), arrays, tables)

@@ -22,16 +22,14 @@ from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.parts import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
-from embedding.server.rowstore.local import LocalRows
 from embedding.server.state import ServerState
 from yeoron_lab.groups.following import following_shard
 from yeoron_lab.groups.leader import Leader, following_config
-from yeoron_lab.groups.leading import GroupCalls, LedGroups
+from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica
 from yeoron_lab.groups.shardedreplica import ShardedReplica
 from yeoron_lab.shards import recovery as shardrecovery
-from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.service import ShardSession
 from yeoron_lab.shards.sharding import shard_specs
 from yeoron_lab.shards.spec import ShardSpec
@@ -53,7 +51,6 @@ class Network:
 
     def __init__(self) -> None:
         self.there: dict[str, ServerState | ShardState] = {}
-        self.groups: dict[str, LedGroups] = {}
         self.faults: list[str] = []
         self.before: Callable[[], None] = lambda: None
 
@@ -95,16 +92,7 @@ class Line:
         network, state = self.network, self.network.there.get(self.location)
         if self.session is None and state is not None:
             self.session = (
-                ShardSession(state)
-                if isinstance(state, ShardState)
-                else NodeSession(
-                    state,
-                    extras=[
-                        lambda who: GroupCalls(
-                            network.groups[self.location], state, lambda _: [], who
-                        ).calls()
-                    ],
-                )
+                ShardSession(state) if isinstance(state, ShardState) else NodeSession(state)
             )
         if self.session is None or self.session.state is not state:
             raise UnavailableError(f"{self.location} is away.")
@@ -167,13 +155,12 @@ class Server:
             SyncConfig(policy="asp"),
             RowShape(DIM, seed=seed),
             epoch=self.incarnations,
-            rows=ShardedRows if self.shards > 1 else LocalRows,
             upstream=leader,
         )
         self.state.ledger.keeps_checkpoints = True
-        self.groups = self.network.groups[self.location] = LedGroups(self.state)
+        self.groups: LedGroups = self.state.parts["groups"]
         if self.kept is not None:
-            restore(self.state, self.kept[0], "test", [self.groups])
+            restore(self.state, self.kept[0], "test")
         if self.shards > 1:
             specs = shard_specs(config, dim=DIM, seed=seed, identity="one")
             self.specs: list[ShardSpec] = specs
@@ -244,7 +231,7 @@ class Server:
         """All that is here, the shards' part first."""
         state = self.state
         with state.lock:
-            collected = collect(state, [self.groups])
+            collected = collect(state)
             copy = state.rows.own_copy()
         copy.finish(state.lock)
         self.deliver()

@@ -69,7 +69,7 @@ def sharded(
 
 def fleet(server: ParameterServer) -> ThreadFleet:
     """The threads of a server."""
-    found = server._shards.fleet
+    (found,) = [one.fleet for one in server._companions if hasattr(one, "fleet")]
     assert isinstance(found, ThreadFleet)
     return found
 
@@ -78,7 +78,6 @@ def crash_primary(server: ParameterServer) -> None:
     """End the primary and its shards as kill -9 would."""
     state = server.state
     state.flush = lambda: None
-    server._shards.catch_up = lambda: None
     if server.recovery is not None:
         server.recovery._try_write = lambda: "crashed"
     for index in range(len(fleet(server).servers)):

@@ -19,6 +19,7 @@ from embedding.kernel.records import (
     WindowUnit,
     WordCounts,
 )
+from embedding.server.parts import PushArrival
 from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums, added_up
 from embedding.snapshots.store import SnapshotStore
@@ -101,7 +102,7 @@ def make(
         table_of = vectors
         sums = UsageSums(DIM, wanted=True, limit=1 << 20)
         sent = reader.close(start, lexicon, lambda asked, table=table_of: table[asked]).sums
-        sums.learnt(Push("n0", 1, 0, usage=sent), ())
+        sums.learnt(PushArrival.prepare(Push("n0", 1, 0, usage=sent), 0), 0.0, ())
         data = SnapshotData(
             window=Window.holding(_moment(start), WindowUnit.DAY),
             words=names,

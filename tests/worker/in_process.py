@@ -45,7 +45,7 @@ class InProcess:
         return self.state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        return self.state.delta(since)
+        return self.state.words.delta(since)
 
     def pull(self, request: PullRequest) -> PulledRows:
         assert Table.SUB not in request.ids, "for fastText alone"

@@ -95,8 +95,8 @@ class HttpService:
         def away(request: Request, error: Exception) -> Response:
             """The server is on another host, and does not answer this one."""
             del request
-            found = {"status": "away", "reasons": [str(error)]}
-            return JSONResponse(found, status_code=503, headers={"Retry-After": "5"})
+            answer = {"status": "away", "reasons": [str(error)]}
+            return JSONResponse(answer, status_code=503, headers={"Retry-After": "5"})
 
         @app.get("/health")
         def health() -> Response:

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.server.parts import Content, Erasure, Moment, Part, Saved
+from embedding.server.parts import Content, Erasure, Moment, Part, PushArrival, Saved
 
 _MOST_KINDS = 500
 
@@ -181,8 +181,7 @@ class Meters(Part):
     _sampled: dict[str, int] = field(default_factory=dict)
     _read_at: dict[str, int] = field(default_factory=dict)
 
-    def save(self, words: Any) -> Saved:
-        del words
+    def save(self) -> Saved:
         facts = {
             "totals": {name: getattr(self, name) for name in SAVED_TOTALS},
             "sources": {name: [m.documents, m.tokens, m.late] for name, m in self.sources.items()},
@@ -190,14 +189,13 @@ class Meters(Part):
         return Saved(facts)
 
     def load(self, content: Content) -> None:
-        """See Part."""
         for name in SAVED_TOTALS:
             setattr(self, name, content.facts["totals"].get(name, 0))
         for name, (documents, tokens, late) in content.facts["sources"].items():
             meter = self.source(name)
             meter.documents, meter.tokens, meter.late = documents, tokens, late
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         self.sources.pop(erasure.source or "", None)
 
     def describe(self, at: Moment) -> dict[str, Any]:
@@ -249,17 +247,18 @@ class Meters(Part):
         """
         return (self.delta_bytes + on_shards) / self.delta_entries if self.delta_entries else None
 
-    def learnt(self, push: Push, now: float) -> None:
-        """A push was applied."""
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        push = arrival.push
         self.pushes += 1
+        self.replayed_tokens += push.replayed
         self.tokens += push.tokens
         self.loss_sum += push.loss_sum
         self.pairs += push.pairs
         self.words.add(push.tokens, now)
         self.node_words.setdefault(push.node, Rate()).add(push.tokens, now)
 
-    def sample(self, now: float) -> None:
-        """Work out rates from the totals; called every so often."""
+    def tick(self, now: float) -> None:
+        """Work out rates from the totals."""
         for name, rate in self.rates.items():
             total = getattr(self, name)
             rate.add(total - self._sampled.get(name, 0), now)

@@ -1,5 +1,5 @@
-"""The table of a server's figures: Prometheus' text format and docs/reference/metrics.md are made
-of it, and it reads the status, so that both say the same.
+"""The table of a server's figures: Prometheus' text format, docs/reference/metrics.md and the
+tables of `yeoron status` are made of it. It reads the status, so that all of them say the same.
 
 Names follow prometheus.io/docs/practices/naming: `yeoron_`, base units (`_seconds`, `_bytes`,
 `_ratio`), `_total` for counters.
@@ -23,30 +23,33 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from embedding import __version__
-from embedding.server.figures.meters import Meters
+from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.figures.reports import crawl_figures, is_number
-from embedding.server.parts import SERVER_PARTS
 
 Scrape = Mapping[str, Any]
 """The status of a server, and its `Meters` by name under `meters`."""
 SampleValues = Iterable[tuple[object, Any]]
 """The value of the label, of several a tuple, and a figure; what is no number is left out."""
-GAUGE, COUNTER = "gauge", "counter"
+GAUGE, COUNTER, SHOWN = "gauge", "counter", "shown"
+"""A figure that is `SHOWN` is in the terminal alone."""
 _KINDS = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily}
-_Named = Mapping[str, tuple[str | Callable[[Any], Any], str]]
+_Reads = str | Callable[[Any], Any]
+Named = Mapping[str, Sequence[Any]]
 """By name its figure, a key (behind those that lead to it, with dots between) or a function of what
-has it, and its help."""
+has it, its help, and the head of its column in the terminal."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One family of Prometheus.
+    """One family of Prometheus, or a column of the terminal.
 
-    kind    gauge, counter, info or histogram
+    kind    gauge, counter, info, histogram or shown
     name    behind `yeoron_`, without `_total` and `_info`
     labels  their names, with spaces between
     values  finds its samples, None where there is nothing of it; of an info its labels, of a
             histogram its buckets and the sum
+    head    of its column in the terminal, or of its row where it has no labels; "": it has none
+    table   title of the table there
     """
 
     kind: str
@@ -54,74 +57,76 @@ class Figure:
     text: str
     labels: str
     values: Callable[[Scrape], Any]
+    head: str = ""
+    table: str = ""
 
     def family(self, shown: Scrape) -> Metric | None:
         """As it is now; None where there is nothing of it."""
-        name, found = f"yeoron_{self.name}", self.values(shown)
-        if found is None:
+        name = f"yeoron_{self.name}"
+        if self.kind == SHOWN or (samples := self.values(shown)) is None:
             return None
         if self.kind == "info":
-            return InfoMetricFamily(name, self.text, found)
+            return InfoMetricFamily(name, self.text, samples)
         if self.kind == "histogram":
             histogram = HistogramMetricFamily(name, self.text)
-            histogram.add_metric([], *found)
+            histogram.add_metric([], *samples)
             return histogram
         family: GaugeMetricFamily | CounterMetricFamily = _KINDS[self.kind](
             name, self.text, labels=self.labels.split()
         )
-        for of, figure in found:
+        for of, figure in samples:
             if is_number(figure):
                 names = of if isinstance(of, tuple) else (of,)
                 family.add_metric([str(each) for each in names], figure)
         return family
 
 
-def plain(kind: str, figures: _Named, at: str = "") -> tuple[Figure, ...]:
+def plain(kind: str, figures: Named, at: str = "", table: str = "") -> tuple[Figure, ...]:
     """Without labels; of a figure that is None there is none. `at`: keys of what has them."""
 
-    def found(figure: str | Callable[[Any], Any], shown: Scrape) -> SampleValues | None:
-        thing = _at(shown, at)
-        value = None if thing is None else _read(thing, figure)
+    def values(reads: _Reads, shown: Scrape) -> SampleValues | None:
+        value = None if (of := _at(shown, at)) is None else _read(of, reads)
         return None if value is None else [((), value)]
 
     return tuple(
-        Figure(kind, name, text, "", partial(found, figure))
-        for name, (figure, text) in figures.items()
+        Figure(kind, name, text, "", partial(values, reads), "".join(head), table)
+        for name, (reads, text, *head) in figures.items()
     )
 
 
 def by(
     label: str,
     kind: str,
-    figures: _Named,
+    figures: Named,
     things: Callable[[Scrape], Mapping[Any, Any] | None],
+    table: str = "",
 ) -> tuple[Figure, ...]:
     """With a sample for each thing, by the value of the label; names begin with it."""
 
-    def found(figure: str | Callable[[Any], Any], shown: Scrape) -> SampleValues | None:
-        held = things(shown)
-        return None if held is None else [(of, _read(one, figure)) for of, one in held.items()]
+    def values(reads: _Reads, shown: Scrape) -> SampleValues | None:
+        rows = things(shown)
+        return None if rows is None else [(name, _read(row, reads)) for name, row in rows.items()]
 
     return tuple(
-        Figure(kind, f"{label}_{name}", text, label, partial(found, figure))
-        for name, (figure, text) in figures.items()
+        Figure(kind, f"{label}_{name}", text, label, partial(values, reads), "".join(head), table)
+        for name, (reads, text, *head) in figures.items()
     )
 
 
-def _at(shown: Mapping[str, Any], path: str) -> Any:
-    found: Any = shown
+def _at(shown: Any, path: str) -> Any:
     for name in path.split(".") if path else ():
-        found = found.get(name)
-    return found
+        shown = (shown or {}).get(name)
+    return shown
 
 
-def _read(thing: Mapping[str, Any], figure: str | Callable[[Any], Any]) -> Any:
-    return _at(thing, figure) if isinstance(figure, str) else figure(thing)
+def _read(thing: Mapping[str, Any], reads: _Reads) -> Any:
+    return _at(thing, reads) if isinstance(reads, str) else reads(thing)
 
 
+SOURCES = "Sources"
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
-_TOTALS: _Named = {
+_TOTALS: Named = {
     "tokens": ("tokens", "Fresh tokens learnt"),
     "replayed_tokens": ("replayed_tokens", "Tokens learnt again from replay memories"),
     "documents": ("documents", "Documents learnt"),
@@ -140,7 +145,7 @@ _TOTALS: _Named = {
 }
 """Of Meters."""
 
-_GAUGES: _Named = {
+_GAUGES: Named = {
     "vocabulary_words": ("vocabulary", "Words that have a row"),
     "vocabulary_candidates": ("candidates", "Words counted without a row"),
     "words_per_second": ("words_per_second", "Tokens learnt a second, over ten seconds"),
@@ -189,13 +194,13 @@ _GAUGES: _Named = {
         "Largest token rate of a node over the mean of the nodes",
     ),
 }
-_COUNTERS: _Named = {
+_COUNTERS: Named = {
     "policy_switches": ("sync.switched", "Changes of the ruling policy"),
     "source_moves": ("reading.moves", "Sources that changed nodes"),
 }
 """Both of the status."""
 
-_NODE_GAUGES: _Named = {
+_NODE_GAUGES: Named = {
     "clock": ("clock", "Clocks the node has finished"),
     "block_share": ("block_share", "Factor on the node's block size, by its speed"),
     "sequence": ("sequence", "Last push taken"),
@@ -212,14 +217,20 @@ _NODE_GAUGES: _Named = {
         "Seconds that the node waits for its frontier's database by now",
     ),
 }
-_NODE_COUNTERS: _Named = {"tokens": ("tokens", "Tokens learnt of what the node pushed")}
+_NODE_COUNTERS: Named = {"tokens": ("tokens", "Tokens learnt of what the node pushed")}
 
-_SOURCE_COUNTERS: _Named = {
-    "documents": ("documents", "Documents learnt"),
-    "tokens": ("tokens", "Tokens learnt"),
+_SOURCE_RATE: Named = {"words_per_second": ("words_per_second", "", "words/s")}
+_SOURCE_COUNTERS: Named = {
+    "documents": ("documents", "Documents learnt", "documents"),
+    "tokens": ("tokens", "Tokens learnt", "tokens"),
     "late_documents": ("late_documents", "Documents learnt after the cut of their window"),
 }
-_SOURCE_GAUGES: _Named = {"nll": ("nll", "Mean loss before learning, in nats a pair")}
+_SOURCE_GAUGES: Named = {"nll": ("nll", "Mean loss before learning, in nats a pair")}
+_SOURCE_TIMES: Named = {
+    "latest": (lambda of: (of["published_at"] or "–").replace("T", " ")[:16], "", "latest"),
+    "lag_p50_seconds": ("lag_p50_s", "", "lag p50"),
+    "lag_p95_seconds": ("lag_p95_s", "", "lag p95"),
+}
 
 _TEXT: Mapping[str, tuple[str, str, str]] = {
     "known_ratio": (GAUGE, "known_share", "Share of eojeols read without an analysis"),
@@ -261,10 +272,19 @@ def _lacking(shown: Scrape) -> SampleValues:
     return ((label, n) for label, n in windows.items() if n)
 
 
+def _sources(shown: Scrape) -> dict[str, Any]:
+    return dict(sorted(shown.get("sources", {}).items()))
+
+
+def _read_by(shown: Scrape) -> SampleValues:
+    reading = (shown.get("reading") or {}).get("sources", {})
+    return ((name, reading[name]["node"]) for name in _sources(shown) if name in reading)
+
+
 def _source_lags(shown: Scrape) -> SampleValues:
-    for name, one in shown["sources"].items():
-        yield (name, "0.5"), one["lag_p50_s"]
-        yield (name, "0.95"), one["lag_p95_s"]
+    for name, source in shown["sources"].items():
+        yield (name, "0.5"), source["lag_p50_s"]
+        yield (name, "0.95"), source["lag_p95_s"]
 
 
 def _faults(shown: Scrape) -> SampleValues:
@@ -343,8 +363,11 @@ METRIC_FAMILIES: tuple[Figure, ...] = (
     ),
     *by("node", GAUGE, _NODE_GAUGES, lambda shown: shown["nodes"]),
     *by("node", COUNTER, _NODE_COUNTERS, lambda shown: shown["nodes"]),
-    *by("source", COUNTER, _SOURCE_COUNTERS, lambda shown: shown["sources"]),
-    *by("source", GAUGE, _SOURCE_GAUGES, lambda shown: shown["sources"]),
+    Figure(SHOWN, "source_read_by", "", "source", _read_by, "read by", SOURCES),
+    *by("source", SHOWN, _SOURCE_RATE, _sources, SOURCES),
+    *by("source", COUNTER, _SOURCE_COUNTERS, _sources, SOURCES),
+    *by("source", SHOWN, _SOURCE_TIMES, _sources, SOURCES),
+    *by("source", GAUGE, _SOURCE_GAUGES, _sources),
     Figure(GAUGE, "source_lag_seconds", _LAG, "source quantile", _source_lags),
     Figure(
         GAUGE,
@@ -352,8 +375,8 @@ METRIC_FAMILIES: tuple[Figure, ...] = (
         "Tokens read a second, by source and the node that reads it",
         "source node",
         lambda shown: (
-            ((name, one["node"]), one["tokens_per_second"])
-            for name, one in shown["reading"]["sources"].items()
+            ((name, read["node"]), read["tokens_per_second"])
+            for name, read in shown["reading"]["sources"].items()
         ),
     ),
     Figure(
@@ -387,9 +410,6 @@ METRIC_FAMILIES: tuple[Figure, ...] = (
         for name, (kind, key, text) in _TEXT.items()
     ),
     Figure(COUNTER, "text_masked", "Pieces of personal data masked", "node kind", _masked),
-)
-"""Of every server, but for what is sent, which comes behind that of other packages."""
-_SENT: tuple[Figure, ...] = (
     Figure(
         COUNTER,
         "transport_bytes",
@@ -405,35 +425,38 @@ _SENT: tuple[Figure, ...] = (
         lambda shown: shown["topology"]["rows"].items(),
     ),
 )
+"""Of every server."""
 
 
-def all_figures(more: Iterable[Sequence[Figure]] = ()) -> list[Figure]:
-    """The whole table; `more`: what shards and server groups add to it."""
-    parts = (SERVER_PARTS.get(name).figures for name in SERVER_PARTS)
+SERVER_FIGURES: Registry[Callable[[], Sequence[Figure]], NoTraits] = Registry(
+    "figures of a server", "yeoron.status"
+)
+"""What other packages add to the table; the core has none of its own."""
+
+
+def all_figures() -> list[Figure]:
+    """The whole table."""
     return [
         *METRIC_FAMILIES,
-        *(figure for figures in more for figure in figures),
-        *_SENT,
-        *(figure for figures in parts for figure in figures),
+        *(figure for name in SERVER_FIGURES for figure in SERVER_FIGURES.get(name)()),
     ]
 
 
 class _StatusCollector(Collector):
     """One scrape."""
 
-    def __init__(self, shown: Scrape, figures: Sequence[Figure]) -> None:
+    def __init__(self, shown: Scrape) -> None:
         self._shown = shown
-        self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        families = (figure.family(self._shown) for figure in self._figures)
+        families = (figure.family(self._shown) for figure in all_figures())
         return (family for family in families if family is not None)
 
 
-def render(status: dict[str, Any], meters: Meters, more: Iterable[Sequence[Figure]] = ()) -> bytes:
-    """The metrics page, see `all_figures`."""
+def render(status: dict[str, Any], meters: object) -> bytes:
+    """The metrics page; meters  the server's `Meters`."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    registry.register(_StatusCollector({**status, "meters": vars(meters)}, all_figures(more)))
+    registry.register(_StatusCollector({**status, "meters": vars(meters)}))
     page: bytes = generate_latest(registry)
     return page

@@ -6,13 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pydantic import ValidationError
 
 from embedding.crawl.origins import doubtful
 from embedding.exchange.config import Setup
-from embedding.server.figures.meters import Meters
+
+if TYPE_CHECKING:
+    from embedding.server.figures.meters import Meters
 
 
 def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | None]:
@@ -20,9 +22,9 @@ def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | 
     sources = report.get("sources")
     pending: dict[str, int] | None = {} if isinstance(sources, dict) else None
     for name, figures in (sources if isinstance(sources, dict) else {}).items():
-        found = figures.get("pending") if isinstance(figures, dict) else None
-        if type(found) is int and found >= 0 and pending is not None:
-            pending[str(name)] = found
+        count = figures.get("pending") if isinstance(figures, dict) else None
+        if type(count) is int and count >= 0 and pending is not None:
+            pending[str(name)] = count
     event_now = report.get("event_now")
     if isinstance(event_now, (int, float)) and abs(event_now) < 1e12:
         return pending, float(event_now)
@@ -54,10 +56,10 @@ def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
         if isinstance(rehearsed, dict):
             plain = {"loss": report.get("loss")} if rehearsed.get("plain") else {}
             figures.append(rehearsed | plain)
-    found = _means(
+    means = _means(
         ((name, each.get(key)) for each in figures for name, key in names.items()), below=1e6
     )
-    return found if {"held_out", "loss"} & set(found) else {}
+    return means if {"held_out", "loss"} & set(means) else {}
 
 
 def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
@@ -87,18 +89,19 @@ def lasting(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for node, report in reports.items()
     }
     kept = {
-        node: {name: one for name, one in each.items() if one} for node, each in reported.items()
+        node: {name: value for name, value in each.items() if value}
+        for node, each in reported.items()
     }
     return {node: each for node, each in kept.items() if each}
 
 
 def _means(reported: Iterable[tuple[object, object]], *, below: float) -> dict[str, float]:
     """The mean of what was reported by each name, of numbers above 0 and below this."""
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for name, value in reported:
         if isinstance(value, (int, float)) and 0 < value < below:
-            found.setdefault(str(name), []).append(float(value))
-    return {name: sum(each) / len(each) for name, each in found.items()}
+            values.setdefault(str(name), []).append(float(value))
+    return {name: sum(each) / len(each) for name, each in values.items()}
 
 
 def _one(values: list[object]) -> object:
@@ -158,10 +161,10 @@ def open_alarms(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, s
 
 def source_faults(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """By source and reason, what failed, was left out or was dated by a guess, at all nodes."""
-    found: dict[str, Counter[str]] = {}
+    faults: dict[str, Counter[str]] = {}
     for each in crawl_figures(nodes):
-        found.setdefault(each.source, Counter()).update(each.faults)
-    return {source: dict(counts.most_common()) for source, counts in sorted(found.items())}
+        faults.setdefault(each.source, Counter()).update(each.faults)
+    return {source: dict(counts.most_common()) for source, counts in sorted(faults.items())}
 
 
 def _alarm(value: Any) -> dict[str, str] | None:
@@ -235,8 +238,8 @@ def topology(
 
 def total(parts: Sequence[Mapping[str, Any]], *figures: str) -> int:
     """The sum of figures over all shards, or over all groups that follow."""
-    found: list[Any] = [part.get(figure) for part in parts for figure in figures]
-    return sum(int(each) for each in found if is_number(each))
+    values: list[Any] = [part.get(figure) for part in parts for figure in figures]
+    return sum(int(each) for each in values if is_number(each))
 
 
 def _add_sent(totals: dict[str, int], part: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +16,6 @@ import pyarrow.flight as flight
 from embedding.exchange import strictjson
 from embedding.exchange.changes import Answering, answering, kept_by_node
 from embedding.exchange.codec import check, from_message, to_message
-from embedding.exchange.contributors import AdmissionRequest, Admitted
 from embedding.exchange.protocol import (
     Greeting,
     PulledRows,
@@ -24,7 +23,6 @@ from embedding.exchange.protocol import (
     Push,
 )
 from embedding.exchange.relay import TOGETHER, aggregation
-from embedding.exchange.textcounts import SHARE_COUNTS, CountsAnswer, ShareCounts, added_up
 from embedding.exchange.token import TokenRequired
 from embedding.exchange.wire import (
     COMMAND,
@@ -32,8 +30,6 @@ from embedding.exchange.wire import (
     Message,
     decode,
     encode,
-    text_array,
-    whole,
 )
 from embedding.kernel.errors import (
     FencedError,
@@ -45,7 +41,7 @@ from embedding.kernel.errors import (
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.state import ServerState
-from embedding.server.validation import check_gathered, check_nodes, check_rows, check_words
+from embedding.server.validation import check_gathered, check_nodes, check_rows
 
 logger = logging.getLogger(__name__)
 
@@ -58,12 +54,6 @@ ControlCall = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
 Call = Callable[[Message], Message]
 """An operation of a stream."""
-Who = Callable[[], tuple[str, int]]
-"""Which node greeted on a stream, and its session."""
-
-
-Extra = Callable[[Who], Mapping[str, Call]]
-"""What a feature adds to one stream: operations by name."""
 
 
 class Conversation(Protocol):
@@ -132,7 +122,6 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One node's stream: request, answer, request, answer, …"""
-        del context
         if descriptor.command != COMMAND:
             raise flight.FlightServerError("this stream is not Yeoron's exchange")
         writer.begin(MESSAGE_SCHEMA)
@@ -195,12 +184,10 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """Names of the control calls."""
-        del context
         return [(name, (call.__doc__ or name).strip()) for name, call in self._controls.items()]
 
     def _unserved(self, *call: Any) -> Any:
         """Say so of calls that a parameter server has no use for, without Python's own words."""
-        del call
         raise flight.FlightServerError("only do_exchange and do_action are served here")
 
     do_get = do_put = list_flights = get_flight_info = get_schema = _unserved
@@ -209,42 +196,37 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
 class NodeSession:
     """What one stream has said so far.
 
+    node, number     who greeted on it, and its session
+    asks             what a node is asked to hand in
     want_checkpoint  called when the node is gone and pushes of it are in no checkpoint
-    meters_of        where the bytes of this sender are counted; None: where those of nodes are
-    extras           what features add to a stream
     """
 
     def __init__(
         self,
         state: ServerState,
         *,
+        asks: Callable[[str], list[Any]] = lambda _: [],
         want_checkpoint: Callable[[], None] = lambda: None,
-        meters_of: Callable[[str], Meters | None] = lambda _: None,
-        extras: Sequence[Extra] = (),
     ) -> None:
         self.state = state
         self.node = ""
         self.number = 0
+        self.asks = asks
         self._want_checkpoint = want_checkpoint
         self._kept = kept_by_node(state.tables.seed) if state.rows.local else []
-        self._meters_of = meters_of
         self._calls: dict[str, Call] = {
-            "admit": self._admit,
-            "vocabulary": lambda message: to_message(
-                state.delta(whole(message.header, "since")), status="ok"
-            ),
             "pull": self._pull,
             "push": self._push,
             "confirm": lambda _: to_message(state.confirm(self.node), status="ok"),
             "bye": self._bye,
-            SHARE_COUNTS: lambda message: share_counts(state, self.node, message),
         }
-        for extra in extras:
-            self._calls.update(extra(lambda: (self.node, self.number)))
+        for part in state.parts.values():
+            self._calls.update(part.calls(self))
 
     @property
     def meters(self) -> Meters:
-        return self._meters_of(self.node) or self.state.meters
+        theirs = (part.meters_of(self.node) for part in self.state.parts.values())
+        return next((meters for meters in theirs if meters is not None), self.state.meters)
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         message = received(chunk, size, parts, self.state.config.max_message_bytes)
@@ -271,14 +253,6 @@ class NodeSession:
         )
         self.node, self.number = greeting.node, welcome.session
         return to_message(welcome, status="ok")
-
-    def _admit(self, message: Message) -> Message:
-        asked = from_message(AdmissionRequest, message)
-        given = text_array(asked.words)
-        check_words(given)
-        words = given.to_pylist()
-        ids = self.state.words.admit(words, asked.counts, asked.contributors)
-        return to_message(Admitted(ids), status="ok")
 
     def _pull(self, message: Message) -> Message:
         with of_kind("message"):
@@ -316,7 +290,6 @@ class NodeSession:
         return to_message(ack, status="ok")
 
     def _bye(self, message: Message) -> Message:
-        del message
         self.state.leave(self.node, self.number)
         self.node = ""
         return Message({"status": "ok"})
@@ -395,28 +368,3 @@ def _body(action: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RefusedError(f"{name}: the body is not a JSON object.", kind="control")
     return body
-
-
-def share_counts(state: ServerState, node: str, message: Message) -> Message:
-    """What a node is to do before it reads a window, and the sum if it is to take that."""
-    asked = from_message(ShareCounts, message)
-    check(asked, SHARE_COUNTS)
-    window, nodes, counts = asked.window, asked.nodes, asked.counts
-    with state.lock:
-        accounts, tracker = state.accounts, state.accounts.tracker
-        if asked.summed:
-            accounts.shared.fix(window, counts)
-            return Message({"status": "ok"})
-        readers, present = accounts.readers.of_window(window), state.present() | tracker.expected
-        # One that has yet to come back to a restarted server may have read by a sum already.
-        away = accounts.readers.away(window) & present
-        if nodes:
-            # Those of a corpus come to the end of a window, and one that never came has no name.
-            behind = tracker.behind(window, present - {node})
-            unknown = set() if len({node, *state.ledger.nodes}) >= nodes else {""}
-            readers = awaited = behind | unknown | away
-        else:
-            awaited = {*state.wait([window]).readers, *away}
-        answer, parts = accounts.shared.answer(window, node, counts, readers, awaited)
-    total = added_up(parts, state.config.max_message_bytes) if parts else None
-    return to_message(CountsAnswer(answer, total), status="ok")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from embedding.kernel.durable import append, appending, replaced
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError, UnavailableError
 from embedding.kernel.records import IntArray
-from embedding.server.parts import Content, Part, Saved
+from embedding.server.parts import Content, Part, PushArrival, Saved
+from embedding.server.words.windows import WindowTracker
 
 FENCED = 16
 """Incarnations of each node that are remembered, the latest ones. One is forgotten after its node
@@ -68,9 +69,7 @@ class Fences:
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
                 entry = json.loads(line)
-                node = str(entry["node"])
-                # `life` until November 2026.
-                incarnation = str(entry["incarnation" if "incarnation" in entry else "life"])
+                node, incarnation = str(entry["node"]), str(entry["incarnation"])
             except (ValueError, KeyError, TypeError):
                 continue
             known = [each for each in self.incarnations.get(node, ()) if each != incarnation]
@@ -187,8 +186,11 @@ class Ledger(Part):
         """The last applied push of each node."""
         return {name: entry.applied for name, entry in self.nodes.items()}
 
-    def save(self, words: Any) -> Saved:
-        del words
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        push = arrival.push
+        self.apply(push.node, push.sequence, push.offset, push.tokens)
+
+    def save(self) -> Saved:
         facts = {
             "applied": self.applied,
             "node_tokens": {name: entry.tokens for name, entry in self.nodes.items()},
@@ -219,6 +221,44 @@ class Ledger(Part):
         for node, sequence in applied.items():
             entry = self.of(node)
             entry.durable = max(entry.durable, sequence)
+
+
+class Departures(Part):
+    """Nodes that went away and that windows wait for still, until what they pushed is in the books.
+
+    Invariant: a window is cut behind the last count of every node that read for it. A policy with a
+    barrier may hold a node's last pushes back when the node says goodbye. If the node were
+    forgotten then, the watermark would pass texts that are in those pushes, and their window would
+    be cut without them; and the pushes, applied later, would make the watermark wait for a node
+    that is gone. The server's lock guards it.
+    """
+
+    def __init__(self, ledger: Ledger, tracker: WindowTracker) -> None:
+        self._ledger = ledger
+        self._tracker = tracker
+        self._last: dict[str, int] = {}
+
+    def gone(self, node: str, last: int | None = None) -> None:
+        """A node went away.
+
+        last  number of its last push; None: of the last one that was taken here
+        """
+        self._last[node] = self._ledger.of(node).accepted if last is None else last
+        self.advance()
+
+    def back(self, node: str) -> None:
+        self._last.pop(node, None)
+
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        """See Part; the ledger has the push already."""
+        self.advance()
+
+    def advance(self) -> None:
+        """Forget those whose pushes are all in the books by now."""
+        for node, last in tuple(self._last.items()):
+            if self._ledger.of(node).applied >= last:
+                del self._last[node]
+                self._tracker.leave(node)
 
 
 @dataclass(frozen=True)

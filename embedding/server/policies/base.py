@@ -55,7 +55,6 @@ class Policy(ABC):
         upto  what `closes` said now; `board.closed` is still what it said before
         Here: apply each as it comes (eager).
         """
-        del upto
         return [Apply((ticket,)) for ticket in board.held]
 
     def flush(self, board: ClockTable) -> list[Instruction]:
@@ -73,11 +72,10 @@ class Policy(ABC):
 
     def finished(self, board: ClockTable) -> None:
         """A round of all nodes is over."""
-        del board
+        return
 
     def reconsider(self, board: ClockTable, *, now: float) -> str | None:
         """Look at the board; why another policy rules from now on, None: none does."""
-        del board, now
         return None
 
 
@@ -148,7 +146,6 @@ class Asp(Eager):
         return True
 
     def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
-        del board, clock
         return []
 
     def pace(self, board: ClockTable) -> Pace:
@@ -176,7 +173,6 @@ class Bsp(Policy):
 
     def release(self, board: ClockTable, upto: int) -> list[Instruction]:
         """All deltas of each clock that every active node has finished, as sum or mean."""
-        del upto
         slowest = board.slowest()
         ready = [t for t in board.held if slowest is None or t.clock < slowest]
         return self._together(ready)

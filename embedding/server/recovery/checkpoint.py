@@ -115,7 +115,7 @@ class CheckpointFolder:
 
     def refuse(self, digest: bytes) -> None:
         """Add one; raises OSError."""
-        lines = sorted({*(one.hex() for one in self.refused()), digest.hex()})
+        lines = sorted({*(known.hex() for known in self.refused()), digest.hex()})
         with replaced(self.path / "refused") as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
 
@@ -226,10 +226,6 @@ class CheckpointFolder:
                 journal.unlink()
 
 
-_BEFORE: Mapping[str, object] = {"buckets": 0, "shards": 1, "split": "rows"}
-"""Of checkpoints that are older than these facts."""
-
-
 def check_facts(
     facts: Mapping[str, Any],
     started: Mapping[str, object],
@@ -245,11 +241,10 @@ def check_facts(
     if why := unreadable(held, readable):
         # A shard's format has not changed yet.
         if isinstance(held, int) and 0 < held < min(readable):
-            why += "; open it once with Yeoron of November 2026, which writes format 2"
+            why += "; open it once with Yeoron of 30 November 2026, which writes format 3"
         raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
     for name, expected in started.items():
-        held = facts.get(name, _BEFORE.get(name))
-        if held != expected:
+        if (held := facts.get(name)) != expected:
             raise ConfigError(
                 f"state_dir {where}: its checkpoint has {name} {held}, the {who} was started with "
                 f"{expected}; use that or an empty folder."
@@ -260,8 +255,8 @@ def numbers(path: Path) -> list[int]:
     """Numbers of the checkpoints of a state folder, oldest first; none where there is no folder."""
     if not path.is_dir():
         return []
-    found = [_NAME.fullmatch(entry.name) for entry in path.iterdir()]
-    return sorted(int(match[1]) for match in found if match)
+    names = [_NAME.fullmatch(entry.name) for entry in path.iterdir()]
+    return sorted(int(match[1]) for match in names if match)
 
 
 @contextmanager
@@ -281,15 +276,14 @@ def kept_out(path: Path) -> Iterator[bool]:
 
 def successor(path: Path) -> Path:
     """What takes a state folder's place when that is not there: it was killed between two renames
-    while it went back to a snapshot (`seeding.py`). It is whole when it has this name.
+    while it went back to a snapshot (`rewriting.py`). It is whole when it has this name.
     """
     return path.with_name(f".{path.name}-rolled-back")
 
 
 def _read(folder: Path) -> Content:
     manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-    # Some of format 2 have none.
-    if (digest := manifest.pop(_DIGEST, None)) is not None and digest != _digest(manifest):
+    if manifest.pop(_DIGEST) != _digest(manifest):
         raise ValueError(f"{_MANIFEST} is damaged")
     arrays: dict[str, npt.NDArray[Any]] = {}
     tables: dict[str, pa.Table] = {}

@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 
 from embedding.kernel.errors import UnavailableError
+from embedding.server.parts import Companion
 
 logger = logging.getLogger(__name__)
 
@@ -15,7 +16,7 @@ AGAIN_S = 2.0
 written; twice as long each time, until the usual interval is reached."""
 
 
-class Checkpointer(ABC):
+class Checkpointer(Companion, ABC):
     """Writes checkpoints on a thread of its own."""
 
     def __init__(self, *, every_s: float) -> None:
@@ -41,9 +42,16 @@ class Checkpointer(ABC):
         """Why the last checkpoint could not be written; None when it was."""
         return self._failed
 
-    def start(self) -> None:
+    def opened(self) -> None:
         """Begin to write checkpoints at intervals."""
         self._thread.start()
+
+    def checkpoint(self, *, wait: bool) -> None:
+        if (failed := self.request(wait=wait)) is not None:
+            raise UnavailableError(f"{failed}.")
+
+    def ailing(self) -> list[str]:
+        return [] if self._failed is None else [f"the last checkpoint failed: {self._failed}."]
 
     def request(self, *, wait: bool, timeout_s: float = 300.0) -> str | None:
         """Ask for a checkpoint of what is there now; with `wait`, why it failed, None if not."""
@@ -68,7 +76,7 @@ class Checkpointer(ABC):
 
     def write_once(self) -> str | None:
         """Write one and let the folder go; why it failed, None if not."""
-        self.start()
+        self.opened()
         self.stop()
         return self._failed
 

@@ -4,46 +4,38 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.server.ledger.sequence import Journal, read_journal
-from embedding.server.parts import Content, Part, Saved
+from embedding.server.parts import Content, Saved
 from embedding.server.recovery.checkpoint import CheckpointFolder, check_facts
-from embedding.server.recovery.checkpointer import Checkpointer
+from embedding.server.recovery.checkpointer import Checkpointer, last_of
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 3
-"""3: each part's facts and arrays have the names of the glossary, as in `_migrated`."""
-READABLE = (2, _FORMAT)
+_FORMAT = 4
+"""4: each part's facts have the names of the glossary, as in `_migrated`."""
+READABLE = (3, _FORMAT)
 
 
 class Recovery(Checkpointer):
-    """Writes checkpoints in the background and restores the newest on construction.
+    """Writes checkpoints in the background and restores the newest on construction."""
 
-    parts  that are no parts of the state; restored after them
-    """
-
-    def __init__(
-        self,
-        state: ServerState,
-        folder: CheckpointFolder,
-        *,
-        every_s: float,
-        parts: Sequence[Part] = (),
-    ) -> None:
+    def __init__(self, state: ServerState, folder: CheckpointFolder, *, every_s: float) -> None:
         super().__init__(every_s=every_s)
         self._state = state
         self._folder = folder
-        self._parts = parts
         self._written: tuple[object, ...] = ()
         self._restore()
+
+    def unkept(self) -> list[str]:
+        failed = self._failed
+        return [] if failed is None else [f"state_dir {self._folder.path}: {last_of(failed)}"]
 
     def _ended(self) -> None:
         self._state.words.journal.close()
@@ -71,7 +63,7 @@ class Recovery(Checkpointer):
                 raise
             mark, began = self._mark(), time.perf_counter()
             old = state.words.go_on_in(fresh)
-            saved = collect(state, self._parts)
+            saved = collect(state)
             copy = state.rows.own_copy()
             pause = time.perf_counter() - began
         old.close()
@@ -90,31 +82,31 @@ class Recovery(Checkpointer):
         return self._state.meters.pushes, vocabulary.next_id, vocabulary.closed, departed
 
     def _restore(self) -> None:
-        found = self._folder.newest()
+        newest = self._folder.newest()
         state = self._state
         state.ledger.keep_fences(self._folder.path / "fences.jsonl")
-        if found is not None:
-            restore(state, found[1], str(self._folder.path), self._parts)
-        for path in self._folder.journals(0 if found is None else found[0]):
+        if newest is not None:
+            restore(state, newest[1], str(self._folder.path))
+        for path in self._folder.journals(0 if newest is None else newest[0]):
             for entry in read_journal(path):
                 fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]
                 if fresh and entry.first <= state.vocabulary.next_id:
                     state.words.install(fresh, entry.evicted)
         last = self._folder.next_number() - 1
         state.words.go_on_in(Journal(self._folder.last_journal(last), repair=True))
-        if found is not None:
+        if newest is not None:
             logger.info(
                 "restored checkpoint %d: %d words, %d tokens",
-                found[0],
+                newest[0],
                 len(state.vocabulary),
                 state.meters.tokens,
             )
 
 
-def collect(state: ServerState, parts: Sequence[Part] = ()) -> Saved:
+def collect(state: ServerState) -> Saved:
     """What all parts save, but for the rows (under the lock; quick)."""
     words = state.vocabulary.copied()
-    saved = [part.save(words) for part in (*state.parts.values(), *parts)]
+    saved = [part.save() for part in state.parts.values()]
     facts: dict[str, Any] = {
         "format": _FORMAT,
         "dim": state.dim,
@@ -122,20 +114,21 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> Saved:
         "seed": state.tables.seed,
         "timezone": state.config.timezone,
     }
-    for one in saved:
-        facts |= one.facts
-    return Saved(facts, lambda: {name: each for one in saved for name, each in one.files().items()})
+    for part in saved:
+        facts |= part.facts
+    files = [part.files for part in saved]
+    return Saved(facts, lambda _: {name: file for of in files for name, file in of(words).items()})
 
 
 def assemble(saved: Saved, copy: TablesCopy) -> Content:
     """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
-    files = {**copy.arrays(), **saved.files()}
-    tables = {name: one for name, one in files.items() if isinstance(one, pa.Table)}
-    arrays = {name: one for name, one in files.items() if not isinstance(one, pa.Table)}
+    files = {**copy.arrays(), **saved.files(None)}
+    tables = {name: file for name, file in files.items() if isinstance(file, pa.Table)}
+    arrays = {name: file for name, file in files.items() if not isinstance(file, pa.Table)}
     return Content(saved.facts, arrays, tables)
 
 
-def restore(state: ServerState, content: Content, where: str, parts: Sequence[Part] = ()) -> None:
+def restore(state: ServerState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     started = {
         "dim": state.dim,
@@ -143,8 +136,8 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
         "shards": state.config.shards,
         "split": state.config.split,
     }
-    check_facts(content.facts, started, readable=READABLE, where=where, who="server")
     content = _migrated(content)
+    check_facts(content.facts, started, readable=READABLE, where=where, who="server")
     state.config.check_timezone(content.facts["timezone"], f"state_dir {where}")
     digest = content.facts["config_digest"]
     if state.reports.digest and digest and digest != state.reports.digest:
@@ -153,7 +146,7 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
             f"started with {state.reports.digest[:12]}; use that or an empty folder."
         )
     state.tables.seed = content.facts["seed"]
-    for part in (*state.parts.values(), *parts):
+    for part in state.parts.values():
         part.load(content)
     accounts = state.accounts
     awaited = {*accounts.tracker.nodes, *accounts.readers.nodes}
@@ -161,28 +154,24 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     accounts.tracker.expect(awaited, until=until)
 
 
-_BEFORE: Mapping[str, Any] = {"departed": [], "readers": {}, "amendable": {}, "timezone": "UTC"}
-"""Facts that not every checkpoint of format 2 has."""
-_RENAMED = {"told": "reports", "places": "offsets"}
-"""Facts of format 2."""
+_RENAMED = {
+    "cut": "closed_windows",
+    "closed": "snapshots",
+    "amendable": "revisable",
+    "weight": "decay_weight",
+    "published": "event_times",
+}
+"""Facts of format 3."""
 
 
 def _migrated(content: Content) -> Content:
-    """A checkpoint of format 2 as one of this format."""
-    if content.facts["format"] != 2:
+    """A checkpoint of format 3 as one of this format."""
+    if content.facts.get("format") != 3:
         return content
-    if any(len(one) != 5 for one in content.facts.get("usage", ())) or any(
-        isinstance(one, int) for one in content.facts.get("shifts", ())
-    ):
-        raise ConfigError(
-            "its checkpoint is of before 27 November 2026; open it once with Yeoron of 30 November "
-            "2026, which writes what this one reads."
-        )
-    facts = {_RENAMED.get(name, name): each for name, each in {**_BEFORE, **content.facts}.items()}
-    readers = facts["readers"]
-    facts["readers"] = {"incarnations": readers.get("lives", {}), **readers}
-    arrays = {
-        f"rare.{name.removeprefix('young.')}" if name.startswith("young.") else name: each
-        for name, each in content.arrays.items()
+    facts = {_RENAMED.get(name, name): fact for name, fact in content.facts.items()}
+    facts["readers_of"] = {
+        source: {"event_times": readers["heard"], "pending": readers["pending"]}
+        for source, readers in facts.pop("reading").items()
     }
-    return Content(facts, arrays, content.tables)
+    facts = {"split": "rows", **facts, "format": _FORMAT}
+    return Content(facts, content.arrays, content.tables)

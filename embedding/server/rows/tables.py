@@ -374,7 +374,6 @@ class TablesCopy:
         }
 
     def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
-        del writer
         for (of, _), part in self._parts.items():
             if of is table:
                 part.save(slots)

@@ -109,7 +109,6 @@ class RowStore(Part, ABC):
 
     def released(self, instructions: Sequence[Instruction]) -> None:
         """The policy let pushes through; said before the first of them is carried out."""
-        del instructions
 
     @abstractmethod
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
@@ -156,5 +155,4 @@ class RowStore(Part, ABC):
 
     def describe(self, at: Moment) -> dict[str, Any]:
         """See Part: `shards` has each shard."""
-        del at
         return {"shards": []}

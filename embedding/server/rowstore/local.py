@@ -19,7 +19,6 @@ from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy
 from embedding.server.rowstore.interface import ReadRows, RowSetup, RowStore, Scorable
 from embedding.server.validation import check_buckets, check_score
-from embedding.server.words.digests import WordsCopy
 from embedding.server.words.vocabulary import Admission
 
 logger = logging.getLogger(__name__)
@@ -132,10 +131,9 @@ class LocalRows(RowStore):
     def own_copy(self) -> TablesCopy:
         return self.tables.checkpoint_copy(self._vocabulary.rows)
 
-    def save(self, words: WordsCopy) -> Saved:
+    def save(self) -> Saved:
         """See Part; the rows themselves are `own_copy`."""
-        del words
-        return Saved({"shards": 1})
+        return Saved({"shards": 1, "split": "rows"})
 
     def load(self, content: Content) -> None:
         """See Part; the vocabulary is there already."""
@@ -144,5 +142,5 @@ class LocalRows(RowStore):
         self.tables.ensure(self._vocabulary.rows)
         self.tables.restore_from(content.arrays, slots, words["slot"].to_numpy())
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         self.tables.clear(self._vocabulary.slots(erasure.ids, "forget"))

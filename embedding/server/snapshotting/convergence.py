@@ -14,6 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from embedding.kernel.records import Window
@@ -23,6 +24,25 @@ logger = logging.getLogger(__name__)
 
 _LOG_EVERY_S = 60.0
 """Seconds between two sentences in the log about a window that waits for the same nodes."""
+
+
+@dataclass
+class _WaitingWindow:
+    """A window that could be cut.
+
+    since      from when on (monotonic seconds)
+    converged  how its rehearsal ended; None: it goes on
+    forced     it is cut without what is not handed in
+    free       it waits no longer
+    sentence   for whom it waits, empty where for nobody; logged: when that was last written
+    """
+
+    since: float
+    converged: bool | None = None
+    forced: bool = False
+    free: bool = False
+    sentence: str = ""
+    logged: float = -math.inf
 
 
 class WindowConvergence:
@@ -42,12 +62,7 @@ class WindowConvergence:
         self._reports = reports
         self._limit_s = limit_s
         self._handed = handed
-        self._since: dict[Window, float] = {}
-        self._converged: dict[Window, bool] = {}
-        self._forced: set[Window] = set()
-        self._free: set[Window] = set()
-        self._waits: dict[Window, str] = {}
-        self._logged: dict[Window, tuple[str, float]] = {}
+        self._windows: dict[Window, _WaitingWindow] = {}
 
     def may_cut(self, window: Window, now: float | None = None) -> bool:
         """Whether a complete window waits no longer; asked again and again until it is so.
@@ -55,73 +70,70 @@ class WindowConvergence:
         While an earlier one waits it waits too: a report may come between asking for both.
         """
         now = time.monotonic() if now is None else now
-        self._since.setdefault(window, now)
-        if any(one.start < window.start and self._holds_up(one, now) for one in self.waiting):
+        waiting = self._windows.setdefault(window, _WaitingWindow(now))
+        if any(
+            earlier.start < window.start and self._holds_up(earlier, now)
+            for earlier in self.waiting
+        ):
             return False
-        if self._holds(window, now):
-            return False
-        self._free.add(window)
-        return True
+        waiting.free = waiting.free or not self._holds(window, waiting, now)
+        return waiting.free
 
     def force(self, window: Window) -> None:
         """Cut it without what is not handed in."""
-        self._forced.add(window)
+        self._windows.setdefault(window, _WaitingWindow(time.monotonic())).forced = True
 
     def overdue(self, window: Window) -> bool:
         """Whether it is rehearsed no longer: nodes are to hand in what they have."""
-        return window in self._converged
+        return self._windows[window].converged is not None
 
     @property
     def waiting(self) -> list[Window]:
         """Windows that could be cut and are not yet, in order."""
-        return sorted(self._since, key=lambda one: one.start)
+        return sorted(self._windows, key=lambda window: window.start)
 
     @property
     def sentences(self) -> dict[str, str]:
-        return {one.label: sentence for one, sentence in tuple(self._waits.items())}
+        waiting = tuple(self._windows.items())
+        return {window.label: state.sentence for window, state in waiting if state.sentence}
 
     def ended(self, window: Window) -> dict[str, float]:
         """`settled` of a window that is cut, 1 or 0; nothing where it was not waited for."""
-        for kept in (self._since, self._waits, self._logged):
-            kept.pop(window, None)
-        self._forced.discard(window)
-        self._free.discard(window)
-        converged = self._converged.pop(window, None)
-        return {} if converged is None or not self._limit_s else {"settled": float(converged)}
+        waiting = self._windows.pop(window, None)
+        if waiting is None or waiting.converged is None or not self._limit_s:
+            return {}
+        return {"settled": float(waiting.converged)}
 
     def _holds_up(self, earlier: Window, now: float) -> bool:
         """Whether later windows wait for one that was asked for before."""
-        within = now - self._since[earlier] < self._limit_s
-        return earlier not in self._free and (within or bool(self._wait(earlier)))
+        waiting = self._windows[earlier]
+        within = now - waiting.since < self._limit_s
+        return not waiting.free and (within or bool(self._wait(earlier, waiting)))
 
-    def _wait(self, window: Window) -> Wait:
-        return Wait() if window in self._forced else self._handed(window)
+    def _wait(self, window: Window, waiting: _WaitingWindow) -> Wait:
+        return Wait() if waiting.forced else self._handed(window)
 
-    def _holds(self, window: Window, now: float) -> bool:
+    def _holds(self, window: Window, waiting: _WaitingWindow, now: float) -> bool:
         """Whether a window waits for its own nodes."""
-        if not self._rehearsed(window, now):
+        if not self._rehearsed(window, waiting, now):
             return True
-        wait = self._wait(window)
-        if not wait:
-            self._waits.pop(window, None)
-            return False
-        self._waits[window] = sentence = waits_for(window, wait)
-        before, at = self._logged.get(window, ("", -math.inf))
-        if sentence != before or now - at >= _LOG_EVERY_S:
+        wait = self._wait(window, waiting)
+        before, waiting.sentence = waiting.sentence, waits_for(window, wait) if wait else ""
+        if wait and (waiting.sentence != before or now - waiting.logged >= _LOG_EVERY_S):
             # A node hands in within a second mostly: that is worth no warning.
-            late = now - self._since[window] >= _LOG_EVERY_S
-            logger.log(logging.WARNING if late else logging.INFO, "%s", sentence)
-            self._logged[window] = sentence, now
-        return True
+            late = now - waiting.since >= _LOG_EVERY_S
+            logger.log(logging.WARNING if late else logging.INFO, "%s", waiting.sentence)
+            waiting.logged = now
+        return bool(wait)
 
-    def _rehearsed(self, window: Window, now: float) -> bool:
-        if window in self._converged:
+    def _rehearsed(self, window: Window, waiting: _WaitingWindow, now: float) -> bool:
+        if waiting.converged is not None:
             return True
-        since = self._since[window]
         converged = not self._limit_s or all(
-            _has_converged(report, window, heard=at >= since) for at, report in self._reports()
+            _has_converged(report, window, heard=at >= waiting.since)
+            for at, report in self._reports()
         )
-        if not converged and now - since < self._limit_s:
+        if not converged and now - waiting.since < self._limit_s:
             return False
         if not converged:
             logger.warning(
@@ -130,7 +142,7 @@ class WindowConvergence:
                 window.label,
                 self._limit_s,
             )
-        self._converged[window] = converged
+        waiting.converged = converged
         return True
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
 from embedding.evaluation.judging import NearestRows, analogy, similarity
@@ -100,16 +101,16 @@ class LiveModel:
             ids = scores.needed()
             with self._state.lock:
                 ids = ids[vocabulary.slots(ids, "evaluate") >= 0]
-            found: dict[str, float] = {}
+            figures: dict[str, float] = {}
             if len(ids):
                 vectors = self._copied(ids, Table.IN)
-                found |= scores.judge(ids, vectors, self._copied(ids, Table.OUT))
+                figures |= scores.judge(ids, vectors, self._copied(ids, Table.OUT))
             if isinstance(gold, PairGold):
-                found |= self._similarity(gold)
+                figures |= self._similarity(gold)
             elif gold is not None:
-                found |= self._analogy(gold)
-            found = {name: value for name, value in found.items() if math.isfinite(value)}
-            return {**found, "pause_ms": self.longest_s * 1000}
+                figures |= self._analogy(gold)
+            figures = {name: value for name, value in figures.items() if math.isfinite(value)}
+            return {**figures, "pause_ms": self.longest_s * 1000}
 
     def _similarity(self, gold: PairGold) -> dict[str, float]:
         words = sorted({form for a, b, _ in gold.pairs for w in (a, b) for form in (w, w.lower())})
@@ -170,7 +171,7 @@ class LiveModel:
             part = ids[at : at + self.block]
             with state.lock if state.rows.local else nullcontext():  # shards answer meanwhile
                 began = time.perf_counter()
-                found = state.rows.live(table, part)
+                vectors = state.rows.live(table, part)
                 rare: KnownContexts | None = None
                 if self._reading is not None and table is Table.IN:
                     with state.lock:
@@ -181,9 +182,9 @@ class LiveModel:
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)
             if rare is not None and self._reading is not None and len(rare.at):
-                own = beside(rare.at, found)
-                found[own] = beside(rare.over(to_host(found[own]), self._reading), found)
-            yield part, found
+                own = beside(rare.at, vectors)
+                vectors[own] = beside(rare.over(to_host(vectors[own]), self._reading), vectors)
+            yield part, vectors
 
     def _named(self, best: Sequence[tuple[int, float]]) -> list[LiveNeighbour]:
         ids = np.array([row for row, _ in best], dtype=np.int64)
@@ -222,45 +223,29 @@ class LiveModel:
             self._turn.release()
 
 
+_GOLD: TypeAdapter[PairGold | AnalogyGold] = TypeAdapter(PairGold | AnalogyGold)
+
+
 def read_gold_set(body: dict[str, Any]) -> PairGold | AnalogyGold | None:
     """The gold set in a control call, None when there is none.
 
     {"gold": {"name", "pairs": [[word, word, score], …]}}, or with "sections":
     {NAME: [[a, b, c, d], …]} in place of the pairs.
     """
-    gold = body.get("gold")
-    if gold is None:
+    if "gold" not in body or body["gold"] is None:
         return None
-    name = gold.get("name") if isinstance(gold, dict) else None
-    if not isinstance(name, str) or not 1 <= len(name) <= 100:
-        raise RefusedError("gold: an object with a `name` is accepted.", kind="control")
-    pairs, sections = gold.get("pairs"), gold.get("sections")
-    if isinstance(pairs, list) and pairs and all(map(_is_pair, pairs)):
-        return PairGold(name, tuple((a, b, float(score)) for a, b, score in pairs))
-    if isinstance(sections, dict) and sections and all(map(_is_section, sections.values())):
-        return AnalogyGold(name, {key: tuple(map(tuple, q)) for key, q in sections.items()})
-    raise RefusedError(
-        f"gold {name!r}: `pairs` of [word, word, score], or `sections` of [a, b, c, d], are "
-        "accepted.",
-        kind="control",
-    )
-
-
-def _is_pair(row: object) -> bool:
-    return (
-        isinstance(row, list)
-        and len(row) == 3
-        and isinstance(row[0], str)
-        and isinstance(row[1], str)
-        and type(row[2]) in (int, float)
-    )
-
-
-def _is_section(rows: object) -> bool:
-    return isinstance(rows, list) and all(
-        isinstance(row, list) and len(row) == 4 and all(isinstance(word, str) for word in row)
-        for row in rows
-    )
+    try:
+        gold = _GOLD.validate_python(body["gold"])
+    except ValidationError:
+        gold = PairGold("", ())
+    questions = gold.pairs if isinstance(gold, PairGold) else gold.sections
+    if not 1 <= len(gold.name) <= 100 or not questions:
+        raise RefusedError(
+            "gold: an object with a `name`, and `pairs` of [word, word, score] or `sections` of "
+            "[a, b, c, d], is accepted.",
+            kind="control",
+        )
+    return gold
 
 
 logger = logging.getLogger(__name__)
@@ -281,8 +266,8 @@ def measure_gold(path: Path, words: Sequence[str], vectors: FloatArray) -> dict[
         logger.warning("gold file %s: the server measures word pairs; this has analogies.", path)
         return {}
     index = {word: at for at, word in enumerate(words)}
-    found = similarity_figures(gold, index, vectors)
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    figures = similarity_figures(gold, index, vectors)
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def similarity_figures(

@@ -1,4 +1,9 @@
-"""Takes snapshots: copies the tables under the lock, writes to the store without it."""
+"""Takes snapshots: copies the tables under the lock, writes to the store without it.
+
+A revision of a published snapshot has the documents and the use of words that came after it. Its
+vectors are those of the snapshot: the model has gone on since. How words were used, and how often,
+is computed again from all that was counted and handed in until now.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,9 +34,9 @@ from embedding.kernel.records import (
 from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
+from embedding.server.parts import Companion
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import RowsCopy
-from embedding.server.snapshotting.amending import Amendments
 from embedding.server.snapshotting.convergence import WindowConvergence, waits_for
 from embedding.server.snapshotting.live import measure_gold
 from embedding.server.snapshotting.usage import counted, pulls_of, usage_of
@@ -55,6 +60,10 @@ _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
 _CONVERGENCE_LOOK_S = 0.1
 """Seconds between two looks whether a window has converged."""
+LATE_SHARE = 1e-3
+"""Late documents, as a part of those of the snapshot, from which on a revision is made when the
+next window is cut; fewer wait until somebody asks for it."""
+_NO_STORE = "the server has no snapshot store (setting `snapshots`)."
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
@@ -121,7 +130,7 @@ class Copied:
         return None if self.pulled is None else pulls_of(self.pulled, self.data.ids)
 
     def _with_inferred(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
-        """The vectors as they are read: inferred ones in place of those of young words."""
+        """The vectors as they are read: inferred ones in place of those of rare words."""
         ids = self.data.ids
         held = self.rare.held(ids, self.counts)
         if not len(held.at):
@@ -133,8 +142,12 @@ class Copied:
         return vectors
 
 
-class Snapshotter:
-    """Publishes each window once; concurrent and later calls get the same reference."""
+class Snapshotter(Companion):
+    """Publishes each window once; concurrent and later calls get the same reference.
+
+    _asked   starts of published windows to be amended once all is handed in
+    _lacks   documents by start whose use the snapshot lacks
+    """
 
     def __init__(
         self, state: ServerState, config: ServerConfig, traces: Traces = NO_TRACES
@@ -151,7 +164,8 @@ class Snapshotter:
             0.0 if config.in_step else config.convergence_seconds,
             self._wait,
         )
-        self._amendments = Amendments(state, self._store)
+        self._asked: set[int] = set()
+        self._lacks: dict[int, int] = {}
         self._revising: dict[int, Future[SnapshotRef]] = {}
         refs = [] if self._store is None else self._store.list()
         if self._store is not None and refs:
@@ -168,7 +182,7 @@ class Snapshotter:
         done = [f.result() for f in futures if f.done() and f.exception() is None]
         return sorted(done, key=lambda ref: (ref.window_start, ref.window_end))
 
-    def failed(self) -> str | None:
+    def ailing(self) -> list[str]:
         """A sentence about a window that could not be published when it was last tried."""
         with self._lock:
             futures = list(self._futures.items())
@@ -176,8 +190,8 @@ class Snapshotter:
             error = future.exception() if future.done() else None
             if error is not None:
                 when = datetime.fromtimestamp(start, self._config.calendar.zone).isoformat()
-                return f"the window of {when} could not be published ({type(error).__name__})."
-        return None
+                return [f"the window of {when} could not be published ({type(error).__name__})."]
+        return []
 
     def cut(self, window: Window, *, force: bool = False) -> SnapshotRef:
         """Publish the window, or wait for whoever does, or return what was published before.
@@ -192,15 +206,15 @@ class Snapshotter:
             time.sleep(_CONVERGENCE_LOOK_S)
         for _ in range(_TRIES - 1):
             try:
-                return self.start(window).result()
+                return self.begin(window).result()
             except UnavailableError as error:
                 logger.warning("window %s is cut again: %s", window.label, error)
-        return self.start(window).result()
+        return self.begin(window).result()
 
     def asks(self, node: str) -> list[Any]:
         """What a node is asked to hand in, each an `Ask` as a list."""
         with self._state.lock:
-            asked = dict.fromkeys(self._amendments.open, True)
+            asked = dict.fromkeys(self._open(), True)
             for window in self._convergence.waiting:
                 overdue = self._convergence.overdue(window)
                 asked.update(dict.fromkeys(self._all_starts(window), overdue))
@@ -218,13 +232,13 @@ class Snapshotter:
     @property
     def sentences(self) -> dict[str, str]:
         """For whom each window waits that could be cut or amended, by its label."""
-        found = self._convergence.sentences
+        sentences = self._convergence.sentences
         with self._state.lock:
-            for start in self._amendments.open:
+            for start in self._open():
                 window = self._state.accounts.tracker.window(start)
-                if wait := self._amendments.wait(start):
-                    found[window.label] = waits_for(window, wait)
-        return found
+                if wait := self._wait_to_amend(start):
+                    sentences[window.label] = waits_for(window, wait)
+        return sentences
 
     def amend(self, start: int, *, force: bool = False) -> tuple[SnapshotRef, Manifest]:
         """Publish a revision of a window (Unix seconds of its start) once its nodes have handed in
@@ -234,13 +248,13 @@ class Snapshotter:
         """
         store = self._store
         if store is None:
-            raise RefusedError("amend: the server has no snapshot store (setting `snapshots`).")
+            raise RefusedError(f"amend: {_NO_STORE}")
         with self._state.lock:
-            self._amendments.wait(start)
-            self._amendments.asked.add(start)
+            self._wait_to_amend(start)
+            self._asked.add(start)
         while True:
             with self._state.lock:
-                if force or not self._amendments.wait(start):
+                if force or not self._wait_to_amend(start):
                     revising = self._revise(start)
                     break
             if self._state.closing:
@@ -249,14 +263,51 @@ class Snapshotter:
         ref = revising.result()
         return ref, store.manifest(ref.id)
 
-    def amend_due(self) -> None:
-        """Begin to revise windows of which more is known than their snapshots say."""
+    def tick(self) -> None:
+        """Begin to publish windows that are complete, and to revise those of which more is known
+        than their snapshots say."""
+        if self._config.cut != "watermark":
+            return
+        for window in self._state.due():
+            self.complete(window)
         with self._state.lock:
-            for start in self._amendments.due():
-                self._revise(start)
+            for start in self._open():
+                says_more = start in self._asked or (
+                    _lacking(self._state.missing([start])) < self._lacks[start]
+                )
+                if says_more and not self._wait_to_amend(start):
+                    self._revise(start)
+
+    def _open(self) -> list[int]:
+        """Starts of the windows whose nodes are asked to hand in what is missing (under the
+        state's lock, as all that follows up to `_revised`)."""
+        published = sorted(self._state.accounts.published)
+        return [start for start in published if start in self._asked or self._lacks.get(start)]
+
+    def _published(self, start: int, missing: Collection[Missing]) -> None:
+        """A snapshot or a revision of a window is there; older ones are forgotten."""
+        accounts = self._state.accounts
+        self._asked.discard(start)
+        self._lacks[start] = _lacking(missing)
+        for old in sorted(accounts.published)[:-AMENDABLE]:
+            accounts.free([old])
+        self._lacks = {known: n for known, n in self._lacks.items() if known in accounts.published}
+        for other, documents in accounts.published.items():
+            if other != start and accounts.late(other) > LATE_SHARE * sum(documents.values()):
+                self._asked.add(other)
+        self._asked &= accounts.published.keys()
+
+    def _wait_to_amend(self, start: int) -> Wait:
+        """For whom a revision of a window waits; RefusedError where none can be made."""
+        if start not in self._state.accounts.published:
+            raise RefusedError(
+                f"amend: the counts of that window are here no longer; they are kept for the last "
+                f"{AMENDABLE} windows that were published. Train on its texts again to have them."
+            )
+        return self._state.wait([start], closed=True)
 
     def _revise(self, start: int) -> Future[SnapshotRef]:
-        """Begin to revise a window, unless that is under way (under the state's lock)."""
+        """Begin to revise a window, unless that is under way."""
         under_way = self._revising.get(start)
         if under_way is None:
             under_way = self._revising[start] = self._pool.submit(self._revised, start)
@@ -267,21 +318,76 @@ class Snapshotter:
         try:
             with self._lock:
                 ref = self._futures[_key(window)].result()
-            found = self._amendments.revise(start, ref)
+            revision = self._revision(start, ref)
             with self._lock:
-                self._futures[_key(window)] = _done(found)
-            return found
+                self._futures[_key(window)] = _done(revision)
+            return revision
         except Exception as error:
             # Asked again when something more is handed in, or by a person.
             logger.warning("window %s: no revision: %s", window.label, error)
             with self._state.lock:
-                self._amendments.asked.discard(start)
+                self._asked.discard(start)
             raise
         finally:
             with self._state.lock:
                 self._revising.pop(start, None)
 
-    def start(self, window: Window) -> Future[SnapshotRef]:
+    def _revision(self, start: int, ref: SnapshotRef) -> SnapshotRef:
+        """Publish a revision with what is known now; RefusedError where it would say less."""
+        store, accounts = self._store, self._state.accounts
+        if store is None:
+            raise RefusedError(f"amend: {_NO_STORE}")
+        with self._state.lock:
+            self._wait_to_amend(start)
+            tables = {start: accounts.windows.table(start)}
+            tokens = dict(accounts.windows.tokens.get(start, {}))
+            documents = dict(accounts.windows.documents.get(start, {}))
+            used, pulled = accounts.usage.held([start]), accounts.shifts.held([start])
+            unknown = self._state.missing([start])
+        before = store.open(ref.id)
+        manifest = before.manifest
+        known = sum(documents.values()) - _lacking(unknown)
+        fewer = sum(manifest.documents.values()) - _lacking(manifest.missing) - known
+        if fewer > 0:
+            raise RefusedError(
+                f"amend {manifest.window.label}: of {fewer} documents the server does not know any "
+                "more how they used words; the snapshot does, and stays."
+            )
+        whole = all(documents.get(s, 0) >= n for s, n in manifest.documents.items())
+        digests = accounts.vocabulary.candidates.digests
+        data = SnapshotData(
+            window=manifest.as_window(),
+            words=list(before.words),
+            ids=before.ids,
+            counts=before.counts,
+            last_seen=before.last_seen,
+            vectors=before.vectors,
+            contexts=before.contexts,
+            by_source=counted(tables, digests, before.words) if whole else before.by_source,
+            tokens=tokens if whole else manifest.tokens,
+            documents=documents if whole else manifest.documents,
+            quality=manifest.quality,
+            parent=manifest.parent,
+            config=manifest.config,
+            config_digest=manifest.config_digest,
+            tokenizer_digest=manifest.tokenizer_digest,
+            phrases=tuple(before.phrases.values()),
+            earlier=before.earlier,
+        )
+        usage, pulls = before.usage, before.pulls
+        if used:
+            usage = usage_of(added_up(used), before.ids)
+            pulls = None if pulled is None else pulls_of(pulled, before.ids)
+        unlearnt = [part for part in manifest.missing if part.part == "learning"]
+        missing, number = (*unlearnt, *unknown), manifest.revision + 1
+        revision = store.publish(data, usage, pulls, revision=number, missing=missing)
+        with self._state.lock:
+            accounts.close([start], revision, data.documents)
+            self._published(start, missing)
+        logger.info("snapshot %s: revision %d of %s", revision.id, number, manifest.window.label)
+        return revision
+
+    def begin(self, window: Window) -> Future[SnapshotRef]:
         """Begin to publish; the copy is taken before this returns."""
         key = _key(window)
         # The state's lock goes first: a push that completes a window holds it already.
@@ -291,7 +397,7 @@ class Snapshotter:
                 return known
             store = self._store
             if store is None:
-                raise RefusedError("cut: the server has no snapshot store (setting `snapshots`).")
+                raise RefusedError(f"cut: {_NO_STORE}")
             self._refuse_overlap(key, window)
             if window.label in self._state.accounts.closed:
                 raise RefusedError(
@@ -308,7 +414,7 @@ class Snapshotter:
         if not self._convergence.may_cut(window):
             return
         try:
-            self.start(window)
+            self.begin(window)
         except YeoronError as error:
             logger.warning("window %s: %s", window.label, error)
 
@@ -322,9 +428,18 @@ class Snapshotter:
                 starts, start = self._starts(window), int(window.start.timestamp())
                 known = start not in accounts.cut or start in accounts.published
                 keeps = restored and known and ref in refs[-AMENDABLE:] and self._is_unit(window)
-                accounts.close(starts, ref, self._amendments.restored(ref) if keeps else None)
+                accounts.close(starts, ref, self._restored(ref) if keeps else None)
 
-    def close(self) -> None:
+    def _restored(self, ref: SnapshotRef) -> dict[str, int] | None:
+        """Documents of a published snapshot, that may be amended; None for a damaged one."""
+        with suppress(SnapshotError):
+            if self._store is not None:
+                manifest = self._store.manifest(ref.id)
+                self._lacks[int(ref.window_start.timestamp())] = _lacking(manifest.missing)
+                return manifest.documents
+        return None
+
+    def stop(self) -> None:
         self._pool.shutdown(wait=True)
 
     def _refuse_overlap(self, key: _Key, window: Window) -> None:
@@ -446,7 +561,7 @@ class Snapshotter:
         with state.lock:
             keeps = self._is_unit(window)
             state.accounts.close([*copied.tables], ref, data.documents if keeps else None)
-            self._amendments.published(start, missing)
+            self._published(start, missing)
         self._traces.snapshot(start, began, time.time(), ref.words)
         logger.info(
             "snapshot %s: %d words",
@@ -471,10 +586,8 @@ class Snapshotter:
         }
 
     def _reports(self) -> list[dict[str, Any]]:
-        """What the present nodes reported last (under the lock)."""
-        members = self._state.machine.board.members
-        present = {name for name, member in members.items() if member.present}
-        return [one for name, one in self._state.reports.last.items() if name in present]
+        """What the present nodes reported last."""
+        return [report for _, report in self._state.latest_reports()]
 
 
 def _done(ref: SnapshotRef) -> Future[SnapshotRef]:
@@ -499,3 +612,8 @@ def _sum(by_source: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for figures in by_source:
         total.update(figures)
     return dict(total)
+
+
+def _lacking(missing: Collection[Missing]) -> int:
+    """Documents whose use nobody has handed in."""
+    return sum(part.documents for part in missing if part.part == "usage")

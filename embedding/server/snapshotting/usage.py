@@ -36,9 +36,9 @@ def counted(
     words = list(keep)
     shown, kept = pa.array(words, pa.string()), {}
     for start, table in tables.items():
-        found = digests.revealed(table, words)
-        found = found if found is table else summed(found)
-        kept[start] = found.filter(pc.is_in(found["word"], value_set=shown))
+        revealed = digests.revealed(table, words)
+        revealed = revealed if revealed is table else summed(revealed)
+        kept[start] = revealed.filter(pc.is_in(revealed["word"], value_set=shown))
     return as_word_counts(kept)
 
 
@@ -100,7 +100,7 @@ def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
 def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
     """Means of some places as float16, precise to a thousandth; 0 where nothing was added."""
     shape = sum(len(at) for _, at in parts), UNITS, parts[0][0].sums.shape[1]
-    found = np.empty(shape, dtype=np.float16)
+    means_of = np.empty(shape, dtype=np.float16)
     first = 0
     for part, at in parts:
         units = part.units[at]
@@ -111,6 +111,6 @@ def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
             some = slice(start, start + _ROWS)
             means[some] = narrow(widen(part.sums[some]) / documents[some, None])
         # "raise", the usual mode, would write to memory of its own first.
-        np.take(means, units, axis=0, out=found[first : first + len(at)], mode="clip")
+        np.take(means, units, axis=0, out=means_of[first : first + len(at)], mode="clip")
         first += len(at)
-    return found
+    return means_of

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.protocol import Push
-from embedding.exchange.textcounts import READY, SEND, WAIT, TextCounts
 from embedding.exchange.wire import text_array
-from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
+from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters, SourceMeter
-from embedding.server.parts import Content, Erasure, Moment, Part, Saved
+from embedding.server.parts import Content, Erasure, Moment, Part, PushArrival, Saved
 from embedding.server.words.counts import WindowCounts
-from embedding.server.words.digests import WordsCopy
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.readers import WindowReaders
 from embedding.server.words.shifts import ContextShifts
@@ -26,117 +21,14 @@ from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.server.words.windows import WindowTracker
 
-_KEPT = 4
-"""Windows, the latest: those that can be amended are among them."""
-
-
-@dataclass
-class _Window:
-    """given: counts by node; fixed: those of the sum; None: somebody has yet to hand in."""
-
-    given: dict[str, TextCounts] = field(default_factory=dict)
-    fixed: tuple[TextCounts, ...] | None = None
-
-
-class SharedCounts:
-    """Not thread-safe: the server's lock guards it.
-
-    Each node hands its counts in when it has read a window, and waits with reading its documents
-    once more until the others have, too. The sum is fixed then: whoever reads documents of this
-    window again reads them by the same vectors. Who dies is waited for no longer.
-
-    The state is in memory alone: after a restart the nodes that have a sum bring it back.
-    """
-
-    def __init__(self) -> None:
-        self._windows: dict[int, _Window] = {}
-
-    def answer(
-        self,
-        window: int,
-        node: str,
-        counts: TextCounts | None,
-        readers: Collection[str],
-        awaited: Collection[str],
-    ) -> tuple[str, tuple[TextCounts, ...]]:
-        """What a node is to do, and with READY the parts of the sum.
-
-        counts   of this node, in place of what it handed in before
-        readers  nodes that read text of the window, or may have yet to
-        awaited  those of them that are waited for
-        """
-        one = self._of(window)
-        if one.fixed is None:
-            if counts is not None:
-                one.given[node] = counts
-            if {*readers, *one.given} <= {node}:
-                one.fixed = ()
-            elif node not in one.given:
-                return SEND, ()
-            elif not one.given.keys() >= set(awaited):
-                return WAIT, ()
-            else:
-                one.fixed = tuple(counts for _, counts in sorted(one.given.items()))
-            one.given.clear()
-        return READY, one.fixed
-
-    def fix(self, window: int, total: TextCounts | None) -> None:
-        """A node has read a window by this sum; None: by its own counts, as nobody else read it."""
-        one = self._of(window)
-        if one.fixed is None:
-            one.fixed = () if total is None else (total,)
-            one.given.clear()
-
-    def _of(self, window: int) -> _Window:
-        one = self._windows.setdefault(window, _Window())
-        for old in sorted(self._windows)[:-_KEPT]:
-            del self._windows[old]
-        return one
-
-
-_FAR = 400 * 365 * 86_400
-"""Seconds from 1970 beyond which a window's start or a time of publication is nonsense."""
-
-
 MOST_PHRASES = 1_000_000
 """Phrases whose parts are remembered."""
-
-
-@dataclass(frozen=True)
-class PushArrival:
-    """A push with what could be worked out about it before the lock was taken.
-
-    seen    float64 [n], when each word was read (Unix seconds); nbytes  of the push as it came
-    """
-
-    push: Push
-    seen: TimeArray
-    nbytes: int
-
-    @classmethod
-    def prepare(cls, push: Push, nbytes: int) -> PushArrival:
-        """The arrival of a checked push; RefusedError for times outside any calendar."""
-        groups = push.counts.groups
-        starts = [group.window for group in groups] + [each.window for each in push.progress]
-        starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
-        starts += [one.window for one in push.hand_ins]
-        starts += [math.floor(each.published) for each in push.progress]
-        if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
-            raise RefusedError(
-                f"push {push.sequence} of node {push.node}: a window or a publication outside "
-                "any calendar; Unix seconds are accepted."
-            )
-        published = {p.source: p.published for p in push.progress}
-        times = [published.get(group.source, float(group.window)) for group in groups]
-        lengths = np.diff([0, *(group.stop for group in groups)])
-        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths), nbytes)
 
 
 class Accounts(Part):
     """Everything counted. Not thread-safe: the server's lock guards it.
 
     readers     who read text of a window, and has handed in how it used words
-    shared      what nodes counted in their texts of a window
     rare        what stood around words that were read only a few times
     cut         starts of windows that are published, or are being published
     published   of those of them whose counts are kept for amendments: documents by source in
@@ -148,7 +40,6 @@ class Accounts(Part):
         self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
         self.readers = WindowReaders(moves=not config.in_step)
         self.shifts = ContextShifts(wanted=config.usage)
-        self.shared = SharedCounts()
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.calendar,
@@ -168,8 +59,9 @@ class Accounts(Part):
 
     @property
     def parts(self) -> dict[str, Part]:
-        """All that is counted here, in the order in which a checkpoint is restored."""
+        """All that is counted here. Words are counted first: rare ones are told by their counts."""
         return {
+            "accounts": self,
             "rare": self.rare,
             "usage": self.usage,
             "shifts": self.shifts,
@@ -177,36 +69,32 @@ class Accounts(Part):
             "windows": self.windows,
             "sources": self.tracker,
             "figures": self.meters,
-            "accounts": self,
         }
+
+    @property
+    def forgotten(self) -> set[int]:
+        """Starts of published windows that take nothing any more."""
+        return self.cut - self.published.keys()
 
     def when_complete(self, call: Callable[[Window], None]) -> None:
         """Have `call` called under the lock with a window that a push completes, before the push
         is applied."""
         self._on_complete = call
 
-    def learnt(self, arrival: PushArrival, now: float) -> None:
-        """A push was applied."""
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
         push = arrival.push
         self.meters.dropped_counts += self._count(
             arrival, text_array(push.counts.words).to_pylist()
         )
-        forgotten = self.cut - self.published.keys()
-        self.windows.add(push.counts, forgotten)
-        self.meters.learnt(push, now)
-        self.meters.replayed_tokens += push.replayed
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
         self.note(push.phrases)
         for progress in push.progress:
             self._progress(push, progress, now)
-        self.usage.learnt(push, forgotten)
-        self.shifts.learnt(push, forgotten)
-        for one in push.hand_ins:
-            for life, source in self.readers.hand_in(push.node, push.incarnation, one):
-                self.usage.drop(one.window, life, source)
-                self.shifts.drop(one.window, life)
-        self.rare.learnt(push)
+        for given in push.hand_ins:
+            for incarnation, source in self.readers.hand_in(push.node, push.incarnation, given):
+                self.usage.drop(given.window, incarnation, source)
+                self.shifts.drop(given.window, incarnation)
 
     def note(self, phrases: Iterable[Phrase]) -> None:
         """Nodes read these as one word; of too many the ones noted first are forgotten."""
@@ -255,10 +143,10 @@ class Accounts(Part):
         starts = [start for start in self.windows.windows() if start not in self.cut]
         return self.tracker.due(starts, now=now)
 
-    def greet(self, node: str, life: str) -> None:
+    def greet(self, node: str, incarnation: str) -> None:
         """A process speaks for its node from now on."""
-        self.readers.greet(node, life)
-        self.usage.begin(node, life)
+        self.readers.greet(node, incarnation)
+        self.usage.begin(node, incarnation)
 
     def close(
         self, starts: list[int], ref: SnapshotRef, documents: Mapping[str, int] | None = None
@@ -273,11 +161,11 @@ class Accounts(Part):
         self.closed[window.label] = self._described(window, starts, ref.id)
         self.cut |= {*starts, start}
         if documents is None:
-            self.forget([start, *starts])
+            self.free([start, *starts])
         else:
             self.published[start] = dict(documents)
 
-    def forget(self, starts: Iterable[int]) -> None:
+    def free(self, starts: Iterable[int]) -> None:
         for start in starts:
             self.published.pop(start, None)
             for each in (self.windows, self.usage, self.shifts, self.readers):
@@ -288,8 +176,7 @@ class Accounts(Part):
         held, published = self.windows.documents.get(start, {}), self.published.get(start, {})
         return sum(max(0, n - published.get(source, 0)) for source, n in held.items())
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         known = list(self.phrases.values())
         rows = self.vocabulary.ids([phrase.word for phrase in known])
         # Any other may be a rare name.
@@ -297,45 +184,47 @@ class Accounts(Part):
         facts = {
             "tokenizers": list(self.tokenizers),
             "phrases": [list(vars(each).values()) for each in listed],
-            "cut": sorted(self.cut),
-            "amendable": {str(start): dict(each) for start, each in self.published.items()},
-            "closed": dict(self.closed),
+            "closed_windows": sorted(self.cut),
+            "revisable": {str(start): dict(each) for start, each in self.published.items()},
+            "snapshots": dict(self.closed),
         }
         return Saved(facts)
 
     def load(self, content: Content) -> None:
-        """See Part; the counts of windows are there already."""
-        facts, held = content.facts, set(self.windows.windows())
+        facts = content.facts
+        counted = {int(name[7:]) for name in content.tables if name.startswith("window.")}
         self.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
         self.note(Phrase(word, tuple(parts), *rest) for word, parts, *rest in facts["phrases"])
-        self.closed.update(facts["closed"])
-        self.published = {int(start): dict(each) for start, each in facts["amendable"].items()}
+        self.closed.update(facts["snapshots"])
+        self.published = {int(start): dict(each) for start, each in facts["revisable"].items()}
         # A window whose counts are still there was being published. Its snapshot may not exist, so
         # it is cut again, before those after it; if it exists, `Snapshotter.forget_published`
         # closes it.
-        self.cut |= set(facts["cut"]) - (held - self.published.keys())
+        self.cut |= set(facts["closed_windows"]) - (counted - self.published.keys())
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         word = erasure.word
         self.phrases = {
-            name: one
-            for name, one in self.phrases.items()
-            if name != word and word not in one.parts
+            name: phrase
+            for name, phrase in self.phrases.items()
+            if name != word and word not in phrase.parts
         }
         for documents in self.published.values():
             documents.pop(erasure.source or "", None)
 
     def describe(self, at: Moment) -> dict[str, Any]:
         """Windows by label."""
-        del at
-        found = dict(self.closed)
+        windows = dict(self.closed)
         for start in self.windows.windows():
             window = self.tracker.window(start)
             if start in self.cut and start in self.published:
-                found[window.label] = {**found[window.label], "late_documents": self.late(start)}
+                windows[window.label] = {
+                    **windows[window.label],
+                    "late_documents": self.late(start),
+                }
                 continue
-            found[window.label] = self._described(window, [start], None)
-        return {"windows": dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))}
+            windows[window.label] = self._described(window, [start], None)
+        return {"windows": dict(sorted(windows.items(), key=lambda item: str(item[1]["start"])))}
 
     def _described(self, window: Window, starts: list[int], snapshot: str | None) -> dict[str, Any]:
         held = {"documents": self.windows.documents, "tokens": self.windows.tokens}
@@ -377,7 +266,7 @@ class Accounts(Part):
 
 def by_source(push: Push) -> dict[str, int]:
     """Tokens of each source that a push read."""
-    found: dict[str, int] = {}
+    tokens: dict[str, int] = {}
     for each in push.progress:
-        found[each.source] = found.get(each.source, 0) + each.tokens
-    return found
+        tokens[each.source] = tokens.get(each.source, 0) + each.tokens
+    return tokens

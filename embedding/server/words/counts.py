@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from embedding.exchange.payload import BlockCounts
 from embedding.exchange.wire import text_array
 from embedding.kernel.records import COUNT_COLUMNS, IntArray, WordCounts
-from embedding.server.parts import Content, Erasure, Part, Saved
+from embedding.server.parts import Content, Erasure, Part, PushArrival, Saved
 from embedding.server.words.digests import WordsCopy
 
 Columns = tuple[IntArray, ...]
@@ -69,9 +69,9 @@ class IdCounts:
 
     def sums(self) -> Columns:
         """Each id once, increasing."""
-        found = _summed(self._parts)
-        self._parts, self._rows, self._summed = [found], len(found[0]), len(found[0])
-        return found
+        sums = _summed(self._parts)
+        self._parts, self._rows, self._summed = [sums], len(sums[0]), len(sums[0])
+        return sums
 
     def parts(self) -> list[Columns]:
         """What is held, not summed up; the arrays never change."""
@@ -106,7 +106,9 @@ class CountsCopy:
 
         words  those that had a row when this was taken
         """
-        tables = [one.set_column(1, "word", words.written(one["word"])) for one in self.tables]
+        tables = [
+            counts.set_column(1, "word", words.written(counts["word"])) for counts in self.tables
+        ]
         for source, parts in self.known:
             ids, *counted = _summed(parts)
             if len(ids):
@@ -171,16 +173,20 @@ class WindowCounts(Part):
         for window in {window for window, _ in self._known}:
             self._resolve(window)
 
-    def save(self, words: WordsCopy) -> Saved:
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        self.add(arrival.push.counts, closed)
+
+    def save(self) -> Saved:
         copies = {f"window.{start}": self.copied(start) for start in self.windows()}
         facts = {
             f"window_{name}": {str(start): dict(held) for start, held in each.items()}
             for name, each in (("tokens", self.tokens), ("documents", self.documents))
         }
-        return Saved(facts, lambda: {name: one.table(words) for name, one in copies.items()})
+        return Saved(
+            facts, lambda words: {name: copy.table(words) for name, copy in copies.items()}
+        )
 
     def load(self, content: Content) -> None:
-        """See Part."""
         for name, held in (("tokens", self.tokens), ("documents", self.documents)):
             for start, by_source in content.facts[f"window_{name}"].items():
                 held[int(start)] = dict(by_source)
@@ -203,18 +209,11 @@ class WindowCounts(Part):
         return held[0] if held else _SCHEMA.empty_table()
 
     def replace(self, window: int, table: pa.Table) -> None:
-        """Set a window's counts, as a checkpoint has them: a (source, word) may be repeated.
-
-        Checkpoints of before 2026-11-27 say nothing of authors.
-        """
-        if "voices" not in table.column_names:
-            unknown = pa.array(np.zeros(table.num_rows, np.int64))
-            table = table.append_column("authors", unknown)
-            table = table.append_column("voices", table["documents"])
+        """Set a window's counts, as a checkpoint has them: a (source, word) may be repeated."""
         self._tables[window] = [table.cast(_SCHEMA)]
         self._pending[window] = table.num_rows
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         self.resolve()
         source = erasure.source
         words = pa.array([erasure.word, erasure.hidden], pa.string())

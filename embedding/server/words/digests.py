@@ -56,10 +56,10 @@ class WordDigests:
             encoded = encoded.combine_chunks()
         names: pa.Array = encoded.dictionary
         is_shown = pc.is_in(names, value_set=shown)
-        found: list[str] = []
+        written: list[str] = []
         for piece in pieces(zip(names.to_pylist(), is_shown.to_pylist(), strict=True)):
-            found += [word if known else self.written(word) for word, known in piece]
-        return pa.chunked_array([pa.array(found, pa.string()).take(encoded.indices)])
+            written += [word if known else self.written(word) for word, known in piece]
+        return pa.chunked_array([pa.array(written, pa.string()).take(encoded.indices)])
 
     def revealed(self, table: pa.Table, words: Sequence[str]) -> pa.Table:
         """A table in whose column `word` the digests of `words` are these words again."""
@@ -106,13 +106,13 @@ def digest_column(values: Iterable[bytes], width: int) -> pa.ChunkedArray:
 
 def float_column(values: Iterable[float], n: int) -> TimeArray:
     """float64 [n]."""
-    found = np.empty(n, dtype=np.float64)
+    column = np.empty(n, dtype=np.float64)
     source = iter(values)
     for at in range(0, n, _PIECE):
         size = min(_PIECE, n - at)
-        found[at : at + size] = np.fromiter(source, np.float64, count=size)
+        column[at : at + size] = np.fromiter(source, np.float64, count=size)
         time.sleep(_BREATH_S)
-    return found
+    return column
 
 
 @dataclass(frozen=True)

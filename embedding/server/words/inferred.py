@@ -1,4 +1,4 @@
-"""Vectors of young words for those who read, laid over the rows that are trained.
+"""Vectors of rare words for those who read, laid over the rows that are trained.
 
 Nodes tell what stood around words that were read only a few times (`worker/words`); it is
 kept here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
@@ -8,19 +8,18 @@ inferred rows that were trained on spoilt the rows around them (docs/adr/0008-yo
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TimeArray
 from embedding.models.contextbags import ContextBag, ContextBags
 from embedding.models.inference import Frame, directions
-from embedding.server.parts import Content, Moment, Part, Saved
-from embedding.server.words.digests import WordsCopy
+from embedding.server.parts import Content, Moment, Part, PushArrival, Saved
 from embedding.server.words.vocabulary import Vocabulary
 
 
@@ -41,7 +40,7 @@ class IdRows:
 
 @dataclass(frozen=True)
 class RareWordReading:
-    """How young words are read: output rows at length 1, ids increasing, and what known ones teach.
+    """How rare words are read: output rows at length 1, ids increasing, and what known ones teach.
 
     A context that has no row any more says nothing.
     """
@@ -56,10 +55,10 @@ class RareWordReading:
         """
         sums, weights = added(self.units, bags)
         fit = weights > 0
-        found = rows.copy()
+        vectors = rows.copy()
         if fit.any():
-            found[fit] = self.frame.infer(sums[fit], weights[fit], other_names=other_names)
-        return found
+            vectors[fit] = self.frame.infer(sums[fit], weights[fit], other_names=other_names)
+        return vectors
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ class KnownContexts:
             ]
         )
         share = self.gradient[:, None]
-        found: FloatArray = share * rows + (1.0 - share) * inferred
-        return found
+        mixed: FloatArray = share * rows + (1.0 - share) * inferred
+        return mixed
 
 
 @dataclass(frozen=True)
@@ -140,9 +139,9 @@ _FRESH = 1000
 
 
 class InferredVectors(Part):
-    """Contexts of young words and of some known ones. Not thread-safe: guarded by a lock.
+    """Contexts of rare words and of some known ones. Not thread-safe: guarded by a lock.
 
-    A word is young from its admission until its running count first reaches `mentions`; one that
+    A word is rare from its admission until its running count first reaches `mentions`; one that
     is read less and less keeps its trained row.
 
     mentions  0: nothing is kept
@@ -160,8 +159,9 @@ class InferredVectors(Part):
     def __len__(self) -> int:
         return len(self._rare)
 
-    def learnt(self, push: Push) -> None:
-        """A push was taken and its words were counted."""
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        """See Part; its words were counted."""
+        push = arrival.push
         if not self.mentions:
             return
         self._grow(np.unique(push.counts.ids[push.counts.ids >= 0]))
@@ -190,10 +190,10 @@ class InferredVectors(Part):
         return Taught(ids, self._known.of(ids.tolist()), self._drawn())
 
     def contexts(self) -> IntArray:
-        """Ids of the words whose output rows are needed to read young ones, int64 [c], distinct."""
+        """Ids of the words whose output rows are needed to read rare ones, int64 [c], distinct."""
         parts = [self._rare.contexts(), self._known.contexts(), self._drawn()]
-        found = np.unique(np.concatenate(parts))
-        alive: IntArray = found[self._vocabulary.slots(found, "read") >= 0]
+        ids = np.unique(np.concatenate(parts))
+        alive: IntArray = ids[self._vocabulary.slots(ids, "read") >= 0]
         return alive
 
     def _drawn(self) -> IntArray:
@@ -205,8 +205,8 @@ class InferredVectors(Part):
         if not len(ends) or not ends[-1] > 0:
             return alive[:0]
         steps = (np.arange(DRAWN) + 0.5) * (ends[-1] / DRAWN)
-        found: IntArray = alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
-        return found
+        drawn: IntArray = alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
+        return drawn
 
     def held(self, ids: IntArray, counts: TimeArray) -> KnownContexts:
         """Those of which more is known: ids int64 [n] of words, running counts float64 [n]."""
@@ -217,25 +217,25 @@ class InferredVectors(Part):
         bags = self._rare.of(ids[rare].tolist()).and_of(self._known.of(ids[known].tolist()))
         return KnownContexts(at, bags, trust(counts[at], self.mentions), len(rare))
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         self._room()
         alive = self._vocabulary.alive()
         grown = alive[self._grown[self._vocabulary.slots(alive, "checkpoint")]]
         rare, known = self._rare.copied(), self._known.copied()
 
-        def arrays() -> dict[str, npt.NDArray[Any]]:
-            found = {"rare.grown": grown}
+        def arrays(_: Any) -> dict[str, npt.NDArray[Any]]:
+            columns_by_name = {"rare.grown": grown}
             for name, held in (("rare", rare), ("known", known)):
-                found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
+                columns_by_name[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
                 columns = held.of(held.keys())._asdict()
-                found |= {f"{name}.{column}": values for column, values in columns.items()}
-            return found
+                columns_by_name |= {
+                    f"{name}.{column}": values for column, values in columns.items()
+                }
+            return columns_by_name
 
         return Saved({}, arrays)
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        del at
         return {"rare_words": {"held": len(self), "mentions": self.mentions}}
 
     def copied(self) -> InferredVectors:
@@ -256,7 +256,7 @@ class InferredVectors(Part):
                 held.add(arrays[f"{name}.ids"].tolist(), ContextBag(*parts))
 
     def _grow(self, ids: IntArray) -> None:
-        """Words that were read often enough are young no longer."""
+        """Words that were read often enough are rare no longer."""
         slots = self._vocabulary.slots(ids, "push")
         ids, slots = ids[slots >= 0], slots[slots >= 0]
         new = ~self._has_grown(slots)
@@ -282,8 +282,8 @@ def trust(counts: TimeArray, mentions: int) -> FloatArray:
     """How much a trained row counts after so many mentions, float32 [n]: c / (c + m).
 
     After m of them it says as much of a word as what stood around it. All words are read so, not
-    young ones alone: a new word and the known one that it stands for are then compared alike
+    rare ones alone: a new word and the known one that it stands for are then compared alike
     (docs/adr/0008-young-words.md).
     """
-    found: FloatArray = (counts / (counts + max(mentions, 1))).astype(np.float32)
-    return found
+    shares: FloatArray = (counts / (counts + max(mentions, 1))).astype(np.float32)
+    return shares

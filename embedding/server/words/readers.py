@@ -4,8 +4,8 @@ A window is complete once every process that read text of it has handed in its u
 process ends the wait for it. The window then waits for the node that takes the text over: it reads
 the text again and speaks for the dead process. Where no node is left that could, nobody waits.
 
-A process is known by its mark (`life`), drawn when it starts; that of a node which greeted last is
-the one that lives. Nothing here knows of clocks: whoever asks says which nodes are there.
+A process is known by its incarnation, a mark drawn when it starts; that of a node which greeted
+last is the one that lives. Nothing here knows of clocks: whoever asks says which nodes are there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from embedding.exchange.payload import HandIn, Inherited
 from embedding.server.parts import Content, Erasure, Part, Saved
-from embedding.server.words.digests import WordsCopy
 from embedding.snapshots.format import Missing
 
 Text = tuple[str, str]
@@ -40,7 +39,7 @@ class WindowReader:
 class Heir:
     """The process that speaks for text of a dead one, and how much of it could be read again."""
 
-    life: str
+    incarnation: str
     text: Inherited
 
 
@@ -71,71 +70,76 @@ class WindowReaders(Part):
         self._moves = moves
         self._windows: dict[int, dict[str, WindowReader]] = {}
         self._heirs: dict[int, dict[Text, Heir]] = {}
-        self._lives: dict[str, str] = {}
+        self._incarnations: dict[str, str] = {}
         self._greeted: set[str] = set()
 
     @property
     def nodes(self) -> set[str]:
-        return {one.node for readers in self._windows.values() for one in readers.values()}
+        return {reader.node for readers in self._windows.values() for reader in readers.values()}
 
     @property
     def owing(self) -> set[str]:
         """Nodes with text of any window that neither they nor an heir have handed in."""
         return {
-            one.node
+            reader.node
             for window, readers in self._windows.items()
-            for life, one in readers.items()
-            if any((life, source) not in self._heirs.get(window, {}) for source in one.open)
+            for incarnation, reader in readers.items()
+            if any(
+                (incarnation, source) not in self._heirs.get(window, {}) for source in reader.open
+            )
         }
 
     def of_window(self, window: int) -> set[str]:
-        return {one.node for one in self._windows.get(window, {}).values()}
+        return {reader.node for reader in self._windows.get(window, {}).values()}
 
     def away(self, window: int) -> set[str]:
         """Those of them that this server was not greeted by since it was started."""
         return self.of_window(window) - self._greeted
 
-    def greet(self, node: str, life: str) -> None:
+    def greet(self, node: str, incarnation: str) -> None:
         """A process speaks for its node from now on; the one before it is dead."""
-        self._lives[node] = life
+        self._incarnations[node] = incarnation
         self._greeted.add(node)
 
-    def read(self, window: int, node: str, life: str, source: str, documents: int) -> None:
+    def read(self, window: int, node: str, incarnation: str, source: str, documents: int) -> None:
         """A process pushed documents of a window; one without a mark never hands anything in."""
-        if not life:
+        if not incarnation:
             return
-        self._heard(node, life)
-        reader = self._windows.setdefault(window, {}).setdefault(life, WindowReader(node))
+        self._heard(node, incarnation)
+        reader = self._windows.setdefault(window, {}).setdefault(incarnation, WindowReader(node))
         for counts in (reader.read, reader.open):
             counts[source] = counts.get(source, 0) + documents
 
-    def hand_in(self, node: str, life: str, given: HandIn) -> list[Text]:
+    def hand_in(self, node: str, incarnation: str, given: HandIn) -> list[Text]:
         """A process handed in all that it read of a window; of whom it speaks beside itself.
 
         That of a corpus has read again what earlier ones of its node had learnt.
         """
-        self._heard(node, life)
-        own = self._windows.get(given.window, {}).get(life)
+        self._heard(node, incarnation)
+        own = self._windows.get(given.window, {}).get(incarnation)
         if own is not None:
             own.open.clear()
             own.handed = True
         if not self._moves:
             earlier = {
-                mark: one
-                for mark, one in self._windows.get(given.window, {}).items()
-                if one.node == node and mark != life
+                mark: reader
+                for mark, reader in self._windows.get(given.window, {}).items()
+                if reader.node == node and mark != incarnation
             }
-            for one in earlier.values():
-                one.open.clear()
-            return [(mark, source) for mark, one in earlier.items() for source in one.read]
+            for reader in earlier.values():
+                reader.open.clear()
+            return [(mark, source) for mark, reader in earlier.items() for source in reader.read]
         heirs = self._heirs.setdefault(given.window, {})
-        heirs.update({(one.incarnation, one.source): Heir(life, one) for one in given.inherited})
-        return [(one.incarnation, one.source) for one in given.inherited if one.documents]
+        for text in given.inherited:
+            heirs[text.incarnation, text.source] = Heir(incarnation, text)
+        return [
+            (reader.incarnation, reader.source) for reader in given.inherited if reader.documents
+        ]
 
-    def _heard(self, node: str, life: str) -> None:
+    def _heard(self, node: str, incarnation: str) -> None:
         """The nodes of other servers greet these."""
         if node not in self._greeted:
-            self._lives[node] = life
+            self._incarnations[node] = incarnation
 
     def wait(self, window: int, living: Collection[str], *, complete: bool = True) -> Wait:
         """For whom a window waits while these nodes are there; where none is, for nobody.
@@ -143,45 +147,45 @@ class WindowReaders(Part):
         complete  its texts were read: without that a node reads on and would be waited for without
                   end, and is to hand in once
         """
-        alive = {self._lives.get(node) for node in living}
+        alive = {self._incarnations.get(node) for node in living}
         readers, heirs = self._windows.get(window, {}), self._heirs.get(window, {})
         waits = {
-            one.node
-            for life, one in readers.items()
-            if one.open and life in alive and (complete or not one.handed)
+            reader.node
+            for incarnation, reader in readers.items()
+            if reader.open and incarnation in alive and (complete or not reader.handed)
         }
         lost: set[Text] = set()
-        for life, one in readers.items():
-            if life in alive or not living or not self._moves:
+        for incarnation, reader in readers.items():
+            if incarnation in alive or not living or not self._moves:
                 continue
-            for source in one.open:
+            for source in reader.open:
                 # What a dead heir spoke for goes with its own text of that source.
-                behind = {text for text, heir in heirs.items() if heir.life == life}
+                behind = {text for text, heir in heirs.items() if heir.incarnation == incarnation}
                 lost |= {text for text in behind if text[1] == source}
-                if (life, source) not in heirs:
-                    lost.add((life, source))
-        spoken_for = {text for text, heir in heirs.items() if heir.life in alive}
+                if (incarnation, source) not in heirs:
+                    lost.add((incarnation, source))
+        spoken_for = {text for text, heir in heirs.items() if heir.incarnation in alive}
         lost -= spoken_for
         may_inherit = tuple(sorted(living)) if lost else ()
         return Wait(tuple(sorted(waits)), tuple(sorted(lost)), may_inherit)
 
     def missing(self, window: int, living: Collection[str]) -> tuple[Missing, ...]:
         """What nobody has handed in, as the snapshot says it."""
-        alive = {self._lives.get(node) for node in living}
+        alive = {self._incarnations.get(node) for node in living}
         heirs = self._heirs.get(window, {})
-        found: dict[str, dict[str, int]] = {}
-        for life, one in self._windows.get(window, {}).items():
-            for source, documents in one.open.items():
-                heir = heirs.get((life, source))
-                reason = "usage_not_handed_in" if life in alive else "node_lost"
+        missing: dict[str, dict[str, int]] = {}
+        for incarnation, reader in self._windows.get(window, {}).items():
+            for source, documents in reader.open.items():
+                heir = heirs.get((incarnation, source))
+                reason = "usage_not_handed_in" if incarnation in alive else "node_lost"
                 if heir is not None:
                     gone = heir.text.gone
-                    _count(found, "document_gone", source, gone)
+                    _count(missing, "document_gone", source, gone)
                     if heir.text.documents:
                         # It takes the place of what the dead one handed in of that source.
-                        documents = one.read[source] - heir.text.documents
+                        documents = reader.read[source] - heir.text.documents
                     documents -= gone
-                _count(found, reason, one.node, documents)
+                _count(missing, reason, reader.node, documents)
         return tuple(
             Missing(
                 part="usage",
@@ -189,7 +193,7 @@ class WindowReaders(Part):
                 where=tuple(sorted(by)),
                 documents=sum(by.values()),
             )
-            for reason, by in sorted(found.items())
+            for reason, by in sorted(missing.items())
         )
 
     def free(self, start: int) -> None:
@@ -197,54 +201,52 @@ class WindowReaders(Part):
         self._windows.pop(start, None)
         self._heirs.pop(start, None)
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         """Nobody has to hand anything in of a source."""
         source = erasure.source or ""
         for readers in self._windows.values():
-            for one in readers.values():
-                one.read.pop(source, None)
-                one.open.pop(source, None)
+            for reader in readers.values():
+                reader.read.pop(source, None)
+                reader.open.pop(source, None)
         for window, heirs in self._heirs.items():
             self._heirs[window] = {text: heir for text, heir in heirs.items() if text[1] != source}
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         readers = {
             "windows": {
                 str(window): {
-                    life: [one.node, dict(one.read), dict(one.open), one.handed]
-                    for life, one in readers.items()
+                    incarnation: [reader.node, dict(reader.read), dict(reader.open), reader.handed]
+                    for incarnation, reader in readers.items()
                 }
                 for window, readers in self._windows.items()
             },
             "heirs": {
                 str(window): [
-                    [heir.life, source_life, source, heir.text.documents, heir.text.gone]
-                    for (source_life, source), heir in heirs.items()
+                    [heir.incarnation, spoken_for, source, heir.text.documents, heir.text.gone]
+                    for (spoken_for, source), heir in heirs.items()
                 ]
                 for window, heirs in self._heirs.items()
             },
-            "incarnations": dict(self._lives),
+            "incarnations": dict(self._incarnations),
         }
         return Saved({"readers": readers})
 
     def load(self, content: Content) -> None:
-        """See Part."""
         facts = content.facts["readers"]
         for window, readers in facts.get("windows", {}).items():
             self._windows[int(window)] = {
-                life: WindowReader(node, dict(read), dict(left), handed)
-                for life, (node, read, left, handed) in readers.items()
+                incarnation: WindowReader(node, dict(read), dict(left), handed)
+                for incarnation, (node, read, left, handed) in readers.items()
             }
         for window, heirs in facts.get("heirs", {}).items():
             self._heirs[int(window)] = {
-                (life, source): Heir(heir, Inherited(life, source, *counts))
-                for heir, life, source, *counts in heirs
+                (incarnation, source): Heir(heir, Inherited(incarnation, source, *counts))
+                for heir, incarnation, source, *counts in heirs
             }
-        self._lives.update(facts.get("incarnations", {}))
+        self._incarnations.update(facts.get("incarnations", {}))
 
 
-def _count(found: dict[str, dict[str, int]], reason: str, where: str, documents: int) -> None:
+def _count(counts: dict[str, dict[str, int]], reason: str, where: str, documents: int) -> None:
     if documents > 0:
-        by = found.setdefault(reason, {})
+        by = counts.setdefault(reason, {})
         by[where] = by.get(where, 0) + documents

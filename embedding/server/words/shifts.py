@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.exchange.payload import ContextShift
-from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.server.parts import Content, Part, Saved
-from embedding.server.words.digests import WordsCopy
+from embedding.server.parts import Content, Part, PushArrival, Saved
 
 _MOST = 4_000_000
 """Contexts of words that are held, all windows together; later ones are passed over."""
@@ -48,40 +46,44 @@ class ContextShifts(Part):
         self.dropped = 0
         self._held: dict[_Owner, ContextShift] = {}
 
-    def learnt(self, push: Push, closed: Container[int]) -> None:
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        push = arrival.push
         for shift in push.shifts if self.wanted else ():
             if shift.window in closed:
                 continue
             owner = shift.window, push.node, push.incarnation
             self._held.pop(owner, None)
-            if sum(len(one.contexts) for one in self._held.values()) + len(shift.contexts) > _MOST:
+            if (
+                sum(len(other.contexts) for other in self._held.values()) + len(shift.contexts)
+                > _MOST
+            ):
                 self.dropped += len(shift.ids)
                 continue
             self._held[owner] = shift
 
-    def drop(self, window: int, life: str) -> None:
+    def drop(self, window: int, incarnation: str) -> None:
         """Another process speaks now for this one."""
-        for owner in [one for one in self._held if (one[0], one[2]) == (window, life)]:
+        for owner in [key for key in self._held if (key[0], key[2]) == (window, incarnation)]:
             del self._held[owner]
 
     def held(self, starts: Container[int]) -> PullingContexts | None:
         """What was said of some windows; None: nothing."""
-        return added_up([one for owner, one in sorted(self._held.items()) if owner[0] in starts])
+        return added_up(
+            [shift for owner, shift in sorted(self._held.items()) if owner[0] in starts]
+        )
 
     def free(self, start: int) -> None:
-        self._held = {owner: one for owner, one in self._held.items() if owner[0] != start}
+        self._held = {owner: shift for owner, shift in self._held.items() if owner[0] != start}
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         arrays = {
-            f"shift.{number}.{name}": getattr(one, name)
-            for number, one in enumerate(self._held.values())
+            f"shift.{number}.{name}": getattr(shift, name)
+            for number, shift in enumerate(self._held.values())
             for name in _COLUMNS
         }
-        return Saved({"shifts": [list(owner) for owner in self._held]}, lambda: arrays)
+        return Saved({"shifts": [list(owner) for owner in self._held]}, lambda _: arrays)
 
     def load(self, content: Content) -> None:
-        """See Part."""
         for number, fact in enumerate(content.facts["shifts"] if self.wanted else ()):
             window, node, incarnation = fact
             columns = (np.array(content.arrays[f"shift.{number}.{name}"]) for name in _COLUMNS)
@@ -90,18 +92,18 @@ class ContextShifts(Part):
 
 def added_up(shifts: Sequence[ContextShift]) -> PullingContexts | None:
     """What several nodes say, weighted by the pairs that each read; None of nothing."""
-    shifts = [one for one in shifts if len(one.contexts)]
+    shifts = [shift for shift in shifts if len(shift.contexts)]
     if not shifts:
         return None
-    ids = np.concatenate([one.ids for one in shifts])
+    ids = np.concatenate([shift.ids for shift in shifts])
     known, at = np.unique(ids, return_inverse=True)
     weights = np.zeros(len(known), dtype=np.float64)
-    np.add.at(weights, at, np.concatenate([one.weights for one in shifts]))
-    words = np.repeat(at, np.concatenate([one.sizes for one in shifts]))
-    contexts = np.concatenate([one.contexts for one in shifts])
+    np.add.at(weights, at, np.concatenate([shift.weights for shift in shifts]))
+    words = np.repeat(at, np.concatenate([shift.sizes for shift in shifts]))
+    contexts = np.concatenate([shift.contexts for shift in shifts])
     order = np.lexsort((contexts, words))
     words, contexts = words[order], contexts[order]
-    figures = np.concatenate([one.figures for one in shifts])[order].astype(np.float64)
+    figures = np.concatenate([shift.figures for shift in shifts])[order].astype(np.float64)
     first = np.flatnonzero(
         np.concatenate([[True], (np.diff(words) != 0) | (np.diff(contexts) != 0)])
     )

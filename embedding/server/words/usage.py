@@ -9,19 +9,17 @@ sums do not depend on who was first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import UNITS, ContextSums
-from embedding.exchange.protocol import Push
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
-from embedding.server.parts import Content, Erasure, Moment, Part, Saved
-from embedding.server.words.digests import WordsCopy
+from embedding.server.parts import Content, Erasure, Moment, Part, PushArrival, Saved
 
 _ROWS = 1024
 """Sums that are added at a time, so that what they pass through stays in a core's cache."""
@@ -30,6 +28,8 @@ _MOST = 60_000.0
 _COLUMNS = ("ids", "documents", "sums")
 _Key = tuple[str, int]
 """Source, and `time` of `SourceUsage`."""
+Handed = tuple[ContextSums, ...]
+"""What a process said of a window, or a portion of it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SourceUsage:
 def added_up(handed: Iterable[Handed]) -> list[SourceUsage]:
     """What processes said of some windows, by source and time, added in this order."""
     parts: dict[_Key, list[ContextSums]] = {}
-    for part in (part for one in handed for part in one.sums_of(0) if len(part.ids)):
+    for part in (part for said in handed for part in said if len(part.ids)):
         parts.setdefault((part.source, part.part // UNITS), []).append(part)
     return [_added(source, time, parts[source, time]) for source, time in sorted(parts)]
 
@@ -91,66 +91,31 @@ def _added(source: str, time: int, parts: Sequence[ContextSums]) -> SourceUsage:
     return SourceUsage(source, ids, documents, units, sums, time)
 
 
-@dataclass(frozen=True)
-class Handed:
-    """What a process said of a window, or a portion of it, as it came.
+def _copied(part: ContextSums) -> ContextSums:
+    """With sums in float16, and arrays of its own: off the wire they would keep a whole message
+    alive."""
+    half = part.sums.dtype == np.float16
+    sums = part.sums.copy() if half else narrow(np.clip(part.sums, -_MOST, _MOST))
+    return replace(part, ids=part.ids.copy(), sums=sums, documents=part.documents.copy())
 
-    parts      source, which documents (`ContextSums.part`) and how many words, row after row
-    ids        int64 [n], row ids; documents float32 [n]; sums float16 [n, dim]
-    """
 
-    parts: tuple[tuple[str, int, int], ...]
-    ids: IntArray
-    documents: FloatArray
-    sums: HalfArray
+def _forgetting(part: ContextSums, ids: IntArray) -> ContextSums:
+    """Without these words (row ids int64 [n]), of which 0 documents are left."""
+    gone = np.isin(part.ids, ids)
+    documents, sums = part.documents.copy(), part.sums.copy()
+    documents[gone], sums[gone] = 0.0, 0.0
+    return replace(part, documents=documents, sums=sums)
 
-    @classmethod
-    def of(cls, parts: Sequence[ContextSums], dim: int) -> Handed:
-        """Copies: off the wire they would keep a whole message alive."""
-        sums = [
-            part.sums
-            if part.sums.dtype == np.float16
-            else narrow(np.clip(part.sums, -_MOST, _MOST))
-            for part in parts
-        ]
-        return cls(
-            tuple((part.source, part.part, len(part.ids)) for part in parts),
-            np.concatenate([np.empty(0, np.int64), *(part.ids for part in parts)]),
-            np.concatenate([np.empty(0, np.float32), *(part.documents for part in parts)]),
-            np.concatenate([np.empty((0, dim), np.float16), *sums]),
-        )
 
-    def sums_of(self, window: int) -> Iterator[ContextSums]:
-        """Part after part; no copies."""
-        first = 0
-        for source, part, n in self.parts:
-            own = slice(first, first + n)
-            yield ContextSums(
-                window, source, part, self.ids[own], self.sums[own], self.documents[own]
-            )
-            first += n
-
-    def without(self, source: str) -> Handed:
-        """All but a source."""
-        kept = [part for part in self.sums_of(0) if part.source != source]
-        return Handed.of(kept, self.sums.shape[1])
-
-    def forgetting(self, ids: IntArray) -> Handed:
-        """Without these words (row ids int64 [n]), of which 0 documents are left."""
-        gone = np.isin(self.ids, ids)
-        documents, sums = self.documents.copy(), self.sums.copy()
-        documents[gone], sums[gone] = 0.0, 0.0
-        return replace(self, documents=documents, sums=sums)
-
-    @cached_property
-    def words(self) -> dict[int, int]:
-        """How many words of all sources there are for each time."""
-        found, words = dict[_Key, list[IntArray]](), Counter[int]()
-        for part in self.sums_of(0):
-            found.setdefault((part.source, part.part // UNITS), []).append(part.ids)
-        for (_, time), ids in found.items():
-            words[time] += int(np.count_nonzero(np.bincount(np.concatenate(ids))))
-        return dict(words)
+def _words(handed: Handed) -> dict[int, int]:
+    """How many words of all sources there are for each time."""
+    ids: dict[_Key, list[IntArray]] = {}
+    for part in handed:
+        ids.setdefault((part.source, part.part // UNITS), []).append(part.ids)
+    words = Counter[int]()
+    for (_, time), parts in ids.items():
+        words[time] += int(np.count_nonzero(np.bincount(np.concatenate(parts))))
+    return dict(words)
 
 
 _Owner = tuple[int, str, str]
@@ -182,24 +147,23 @@ class UsageSums(Part):
         return sum(words.get(0, 0) for words in self._words.values())
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        del at
         before = sum(sum(words.values()) for words in self._words.values()) - len(self)
         units = UNITS if self.wanted else 0
         dropped = sum(self.dropped.values())
         usage = {"held": len(self), "before": before, "dropped": dropped, "units": units}
         return {"usage": usage}
 
-    def learnt(self, push: Push, closed: Collection[int]) -> None:
-        """A push was taken; what belongs to closed windows is passed over."""
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
+        push = arrival.push
         if not self.wanted:
             return
-        ended = {one.window: one.first for one in push.hand_ins}
+        ended = {given.window: given.first for given in push.hand_ins}
         named = {part.window for part in push.usage}
         if not push.incarnation:  # of a node that says all in one push
             ended |= dict.fromkeys(named, push.sequence)
-        for window in {*ended, *named}.difference(closed):
+        for window in {window for window in (*ended, *named) if window not in closed}:
             owner = window, push.node, push.incarnation
-            portion = Handed.of([part for part in push.usage if part.window == window], self.dim)
+            portion = tuple(_copied(part) for part in push.usage if part.window == window)
             self._portions.setdefault(owner, {})[push.sequence] = portion
             if window in ended:
                 self._complete(owner, ended[window])
@@ -207,14 +171,13 @@ class UsageSums(Part):
     def _complete(self, owner: _Owner, first: int) -> None:
         """The last portion is there; those before `first` are of a try given up."""
         portions = self._portions.pop(owner)
-        ours = [one for number, one in portions.items() if number >= first]
-        parts = [part for each in ours for part in each.sums_of(owner[0])]
+        ours = [portion for number, portion in portions.items() if number >= first]
         self._handed.pop(owner, None)
         self._words.pop(owner, None)
-        self._put(owner, self._within_limit(owner[0], Handed.of(parts, self.dim)))
+        self._put(owner, self._within_limit(owner[0], tuple(chain.from_iterable(ours))))
 
     def _put(self, owner: _Owner, handed: Handed) -> None:
-        self._handed[owner], self._words[owner] = handed, handed.words
+        self._handed[owner], self._words[owner] = handed, _words(handed)
 
     def _within_limit(self, window: int, handed: Handed) -> Handed:
         """Without the words that there is no room for beside those of others."""
@@ -222,10 +185,10 @@ class UsageSums(Part):
         for owner, words in self._words.items():
             if owner[0] == window:
                 held.update(words)
-        if all(held[time] + n <= self.limit for time, n in handed.words.items()):
+        if all(held[time] + n <= self.limit for time, n in _words(handed).items()):
             return handed
-        found, known = [], dict[_Key, IntArray]()
-        for part in handed.sums_of(window):
+        within, known = [], dict[_Key, IntArray]()
+        for part in handed:
             time = part.part // UNITS
             ids = known.get((part.source, time), np.empty(0, np.int64))
             new = np.flatnonzero(~np.isin(part.ids, ids))
@@ -240,20 +203,20 @@ class UsageSums(Part):
                     documents=np.delete(part.documents, over),
                 )
             known[part.source, time] = np.union1d(ids, part.ids)
-            found.append(part)
-        return Handed.of(found, self.dim)
+            within.append(part)
+        return tuple(within)
 
-    def begin(self, node: str, life: str) -> None:
+    def begin(self, node: str, incarnation: str) -> None:
         """A process speaks for its node: portions of the one before it will not be completed."""
-        for owner in [one for one in self._portions if one[1] == node and one[2] != life]:
+        for owner in [key for key in self._portions if key[1] == node and key[2] != incarnation]:
             del self._portions[owner]
 
-    def drop(self, window: int, life: str, source: str) -> None:
+    def drop(self, window: int, incarnation: str, source: str) -> None:
         """Another process speaks now for what this one read of a source."""
         for owner, handed in list(self._handed.items()):
-            theirs = (owner[0], owner[2]) == (window, life)
-            if theirs and any(name == source for name, _, _ in handed.parts):
-                self._put(owner, handed.without(source))
+            theirs = (owner[0], owner[2]) == (window, incarnation)
+            if theirs and any(part.source == source for part in handed):
+                self._put(owner, tuple(part for part in handed if part.source != source))
 
     def held(self, starts: Collection[int]) -> list[Handed]:
         """What was handed in whole of some windows, by node; nobody changes it any more."""
@@ -267,45 +230,62 @@ class UsageSums(Part):
         for owner in [owner for owner in self._handed if owner[0] == start]:
             del self._handed[owner], self._words[owner]
 
-    def erase(self, erasure: Erasure) -> None:
-        def erased(one: Handed) -> Handed:
-            kept = one if erasure.source is None else one.without(erasure.source)
-            return kept.forgetting(erasure.ids)
+    def forget(self, erasure: Erasure) -> None:
+        def erased(handed: Handed) -> Handed:
+            return tuple(
+                _forgetting(part, erasure.ids) for part in handed if part.source != erasure.source
+            )
 
         for owner, handed in list(self._handed.items()):
             self._put(owner, erased(handed))
         for owner, portions in self._portions.items():
-            self._portions[owner] = {n: erased(each) for n, each in portions.items()}
+            self._portions[owner] = {n: erased(portion) for n, portion in portions.items()}
 
     def _all(self) -> list[tuple[_Owner, int, Handed]]:
         """All that is kept, by whom; 0: handed in whole, else the push of a portion."""
-        return [(owner, 0, one) for owner, one in sorted(self._handed.items())] + [
-            (owner, number, one)
+        return [(owner, 0, handed) for owner, handed in sorted(self._handed.items())] + [
+            (owner, number, handed)
             for owner, portions in sorted(self._portions.items())
-            for number, one in portions.items()
+            for number, handed in portions.items()
         ]
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         held = self._all()
-        facts = [[*owner, n, [list(part) for part in one.parts]] for owner, n, one in held]
-        arrays = {
-            f"usage.{number}.{name}": getattr(one, name)
-            for number, (_, _, one) in enumerate(held)
-            for name in _COLUMNS
-        }
-        return Saved({"usage": facts}, lambda: arrays)
+        facts = [
+            [*owner, n, [[part.source, part.part, len(part.ids)] for part in handed]]
+            for owner, n, handed in held
+        ]
+        none = ContextSums.none(0, "", 0)
+        empty = replace(none, sums=np.empty((0, self.dim), np.float16))
+
+        def arrays(_: Any) -> dict[str, Any]:
+            return {
+                f"usage.{number}.{name}": np.concatenate(
+                    [getattr(part, name) for part in (empty, *handed)]
+                )
+                for number, (_, _, handed) in enumerate(held)
+                for name in _COLUMNS
+            }
+
+        return Saved({"usage": facts}, arrays)
 
     def load(self, content: Content) -> None:
         """See Part; sums of another dimension are passed over."""
         for number, fact in enumerate(content.facts["usage"] if self.wanted else ()):
             window, node, incarnation, portion, parts = fact
-            columns = (np.array(content.arrays[f"usage.{number}.{name}"]) for name in _COLUMNS)
-            one = Handed(tuple((s, p, n) for s, p, n in parts), *columns)
+            ends = np.cumsum([n for _, _, n in parts], dtype=np.int64)[:-1]
+            columns = [
+                np.split(np.array(content.arrays[f"usage.{number}.{name}"]), ends)
+                for name in ("ids", "sums", "documents")
+            ]
             owner = int(window), str(node), str(incarnation)
-            if one.sums.shape[-1] != self.dim:
+            handed = tuple(
+                ContextSums(int(window), source, part, *arrays)
+                for (source, part, _), *arrays in zip(parts, *columns, strict=False)
+            )
+            if any(part.sums.shape[-1] != self.dim for part in handed):
                 continue
             if portion:
-                self._portions.setdefault(owner, {})[portion] = one
+                self._portions.setdefault(owner, {})[portion] = handed
             else:
-                self._put(owner, one)
+                self._put(owner, handed)

@@ -138,12 +138,12 @@ class Evictions:
 
     def words(self, ids: IntArray) -> list[str | None]:
         """The word of each evicted id; None for one that is forgotten."""
-        found: list[str | None] = [None] * len(ids)
+        words: list[str | None] = [None] * len(ids)
         for eviction in self._held:
             places = positions(eviction.ids, ids)
             for at in np.flatnonzero(places >= 0).tolist():
-                found[at] = eviction.words[int(places[at])]
-        return found
+                words[at] = eviction.words[int(places[at])]
+        return words
 
 
 _EVICT_SHARE = 0.05
@@ -241,11 +241,11 @@ class Vocabulary(Part):
     def names(self, ids: IntArray) -> list[str]:
         """The words of ids given before; "" for an evicted one that is no longer remembered."""
         slots = self.slot_map.slots(ids)
-        found: list[str] = self.slot_map["word"][slots].tolist()
+        names: list[str] = self.slot_map["word"][slots].tolist()
         gone = np.flatnonzero(slots < 0)
         for at, word in zip(gone.tolist(), self.evictions.words(ids[gone]), strict=True):
-            found[at] = word or ""
-        return found
+            names[at] = word or ""
+        return names
 
     def counts(self, ids: IntArray) -> TimeArray:
         """Decayed running counts of ids that are alive, float64 [n]."""
@@ -289,9 +289,9 @@ class Vocabulary(Part):
         dropped = 0
         if not alive.all():
             counts, seen = counts[~alive], seen[~alive]
-            found = self.evictions.words(ids[~alive])
-            at = np.array([i for i, word in enumerate(found) if word is not None], dtype=np.int64)
-            named = [word for word in found if word is not None]
+            evicted = self.evictions.words(ids[~alive])
+            at = np.array([i for i, word in enumerate(evicted) if word is not None], dtype=np.int64)
+            named = [word for word in evicted if word is not None]
             self._count_words(named, counts[at], seen[at])
             dropped = int(counts.sum()) - int(counts[at].sum())
         self._count_words(words, word_counts, word_seen)
@@ -395,12 +395,12 @@ class Vocabulary(Part):
         ids = self.alive()
         return WordsCopy(ids, self.names(ids), self.candidates.digests)
 
-    def save(self, words: WordsCopy) -> Saved:
-        ids = words.ids
+    def save(self) -> Saved:
+        ids = self.alive()
         columns = self.slots(ids, "checkpoint"), self.stored(ids), self.last_seen(ids)
         candidates = dict(self.candidates)
 
-        def tables() -> dict[str, pa.Table]:
+        def tables(words: WordsCopy) -> dict[str, pa.Table]:
             held = [words.column, ids, *columns]
             waiting = {
                 "digest": digest_column(candidates, DIGEST_BYTES),
@@ -414,13 +414,12 @@ class Vocabulary(Part):
         facts = {
             "words": len(ids),
             "next_id": self.next_id,
-            "weight": self.decay.weight,
+            "decay_weight": self.decay.weight,
             "closed_vocabulary": self.closed,
         }
         return Saved(facts, tables)
 
     def load(self, content: Content) -> None:
-        """See Part."""
         facts, table, waiting = content.facts, content.tables["words"], content.tables["candidates"]
         keys, stored = waiting["digest"].to_pylist(), waiting["stored"].to_pylist()
         self.restore(
@@ -429,17 +428,16 @@ class Vocabulary(Part):
             stored=table["stored"].to_numpy(),
             last_seen=table["last_seen"].to_numpy(),
             next_id=facts["next_id"],
-            weight=facts["weight"],
+            weight=facts["decay_weight"],
             candidates=dict(zip(keys, stored, strict=True)),
         )
         if facts["closed_vocabulary"]:
             self.shut()
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        del at
         return {"vocabulary": len(self), "candidates": len(self.candidates)}
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         """See Part; a row goes when its id is evicted."""
         if erasure.word is not None:
             self.candidates.take(erasure.word)

@@ -15,7 +15,6 @@ from typing import Any
 
 from embedding.kernel.records import Calendar, Window
 from embedding.server.parts import Content, Erasure, Moment, Part, Saved
-from embedding.server.words.digests import WordsCopy
 
 
 @dataclass
@@ -73,13 +72,12 @@ class WindowTracker(Part):
         """Those that read any source."""
         return set(self._read_by)
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         facts = {
             "watermark": self.watermark,
-            "published": {name: state.published for name, state in self.sources.items()},
-            "reading": {
-                name: {"heard": dict(state.heard), "pending": dict(state.pending)}
+            "event_times": {name: state.published for name, state in self.sources.items()},
+            "readers_of": {
+                name: {"event_times": dict(state.heard), "pending": dict(state.pending)}
                 for name, state in self.sources.items()
             },
         }
@@ -88,21 +86,25 @@ class WindowTracker(Part):
     def load(self, content: Content) -> None:
         """See Part: nodes are as far as they were once."""
         now = time.monotonic()
-        for name, published in content.facts["published"].items():
+        for name, published in content.facts["event_times"].items():
             if published is not None:
                 self.progress(name, published, now=now)
         self.watermark = content.facts["watermark"]
-        for name, held in content.facts["reading"].items():
+        for name, readers in content.facts["readers_of"].items():
             state = self.sources.setdefault(name, SourceState())
-            state.heard = {node: float(at) for node, at in held["heard"].items()}
-            state.pending = {node: int(n) for node, n in held["pending"].items()}
+            state.heard = {node: float(at) for node, at in readers["event_times"].items()}
+            state.pending = {node: int(n) for node, n in readers["pending"].items()}
             for node in (*state.heard, *state.pending):
                 self._read_by.setdefault(node, set()).add(name)
+
+    def tick(self, now: float) -> None:
+        """Who never came back after a restart is waited for no longer, whoever else asks."""
+        self.advance(now=now)
 
     def describe(self, at: Moment) -> dict[str, Any]:
         return {"watermark": at.iso(self.advance(now=at.now))}
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         self.sources.pop(erasure.source or "", None)
 
     def expect(self, nodes: Iterable[str], *, until: float) -> None:
@@ -240,18 +242,18 @@ class WindowTracker(Part):
 
 def _joined(states: Iterable[SourceState]) -> SourceState:
     """Sources that are read together, as one."""
-    found = SourceState(last_news=-math.inf)
+    joined = SourceState(last_news=-math.inf)
     for state in states:
-        found.last_news = max(found.last_news, state.last_news)
+        joined.last_news = max(joined.last_news, state.last_news)
         if state.published is not None:
-            found.published = later(found.published, state.published)
+            joined.published = later(joined.published, state.published)
         for node, n in state.pending.items():
-            found.pending[node] = found.pending.get(node, 0) + n
+            joined.pending[node] = joined.pending.get(node, 0) + n
         for node, published in state.heard.items():
-            found.heard[node] = later(found.heard.get(node), published)
-    return found
+            joined.heard[node] = later(joined.heard.get(node), published)
+    return joined
 
 
-def later(one: float | None, other: float) -> float:
+def later(known: float | None, other: float) -> float:
     """The later of two times, of which the first may be missing."""
-    return other if one is None else max(one, other)
+    return other if known is None else max(known, other)

@@ -104,7 +104,6 @@ class RowsAtLeader:
         self.links = RowLinks[GroupEntry]()
 
     def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
-        del seen
         return replace(changes, seen=((changes.epoch, changes.clock),))
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:

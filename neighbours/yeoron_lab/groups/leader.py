@@ -7,7 +7,7 @@ push it has to hear how far rows moved (`replica.py`) and, by node, what was rea
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,8 @@ from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.admitting import WordAdmission
 from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.words.accounting import Accounts, PushArrival
+from embedding.server.parts import Part, PushArrival
+from embedding.server.words.accounting import Accounts
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.groups.client import LeaderBytes, LeaderClient, RemoteChanges, Seen
 from yeoron_lab.groups.entry import GroupEntry, encode_rows
@@ -132,10 +133,12 @@ def check_follows(sync: SyncConfig, every_s: float) -> None:
 class PassingAccounts(Accounts):
     """Counts that steer sampling and figures for the status; windows are the leader's."""
 
-    def learnt(self, arrival: PushArrival, now: float) -> None:
-        """A push was applied."""
+    @property
+    def parts(self) -> dict[str, Part]:
+        return {name: part for name, part in super().parts.items() if name != "windows"}
+
+    def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
         self._count(arrival, ())
-        self.meters.learnt(arrival.push, now)
         for each in arrival.push.progress:
             self.read(arrival.push.node, each, now)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isfinite
@@ -25,14 +25,11 @@ from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import is_number, read_report
-from embedding.server.flight.shell import Call, Who
-from embedding.server.grouping import Followers
-from embedding.server.parts import Content, Moment, Saved
+from embedding.server.flight.shell import Call, NodeSession
+from embedding.server.parts import Content, Moment, Part, PushArrival, Saved
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_ids, check_nodes, check_report, check_rows
-from embedding.server.words.accounting import PushArrival
-from embedding.server.words.digests import WordsCopy
 from yeoron_lab.groups.client import Reached, RemoteChanges
 from yeoron_lab.groups.entry import MERGE, PIECE, GroupEntry, Pieces, decode_entry
 from yeoron_lab.groups.taking import take_over
@@ -72,7 +69,7 @@ class Led:
     figures: dict[str, Any] = field(default_factory=dict)
 
 
-class LedGroups(Followers):
+class LedGroups(Part):
     """All groups that follow this server. The server's lock guards it."""
 
     def __init__(self, state: ServerState) -> None:
@@ -133,12 +130,23 @@ class LedGroups(Followers):
     def sent(self, group: str, rows: int) -> None:
         self.groups[group].rows_out += rows
 
-    def meters(self, name: str) -> Meters | None:
+    def meters_of(self, name: str) -> Meters | None:
         """Where bytes of this group's stream are counted; None for a node's."""
         led = self.groups.get(name)
         return None if led is None else led.meters
 
-    def check(self, sync: SyncConfig) -> None:
+    def calls(self, stream: NodeSession) -> dict[str, Call]:
+        """What a group may ask for."""
+        return GroupCalls(self, stream).calls()
+
+    def check_rollback(self) -> None:
+        if following := sorted(self.present()):
+            raise RefusedError(
+                f"rollback: groups {', '.join(following)} follow and would bring back what is to "
+                "be forgotten; stop their servers and pools first."
+            )
+
+    def reconfigure(self, sync: SyncConfig) -> None:
         """RefusedError for settings with which this server could not lead its groups."""
         if self.groups and not SERVER_GROUPS.met(sync.policy):
             raise RefusedError(
@@ -153,8 +161,7 @@ class LedGroups(Followers):
             except ConfigError as error:
                 raise RefusedError(f"configure: group {name} has {error}", kind="control") from None
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         return Saved({"groups": sorted(self.present())})
 
     def load(self, content: Content) -> None:
@@ -172,25 +179,23 @@ class LedGroups(Followers):
         members = self._state.machine.board.members
         return [name for name in self.groups if name in members and members[name].present]
 
-    def tick(self) -> None:
+    def tick(self, now: float) -> None:
         """Time passed: the nodes of a group that is gone are gone too, and not waited for."""
-        with self._state.lock:
-            for name, led in self.groups.items():
-                member = self._state.machine.board.members.get(name)
-                if member is not None and not member.present:
-                    for node in led.nodes:
-                        led.nodes[node] = {**led.nodes[node], "state": "gone"}
-                        if not self._is_elsewhere(node, led):
-                            self._state.accounts.tracker.leave(node)
-            self._state.reports.guests = self.nodes()
+        for name, led in self.groups.items():
+            member = self._state.machine.board.members.get(name)
+            if member is not None and not member.present:
+                for node in led.nodes:
+                    led.nodes[node] = {**led.nodes[node], "state": "gone"}
+                    if not self._is_elsewhere(node, led):
+                        self._state.accounts.tracker.leave(node)
+        self._state.reports.guests = self.nodes()
 
-    def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
-        """Wait until every group has sent what it had by now; the names of those that did not.
-
-        For `timeout_s`, or for as long as a group may be silent before it counts as gone.
+    def catch_up(self) -> None:
+        """Wait until every group has sent what it had by now, for a minute, or for as long as a
+        group may be silent before it counts as gone.
         """
         began = time.monotonic()
-        timeout_s = max(timeout_s, self._state.machine.config.liveness_timeout_s)
+        timeout_s = max(FLUSH_S, self._state.machine.config.liveness_timeout_s)
         asked: set[str] = set()
 
         def late(names: Iterable[str]) -> list[str]:
@@ -206,7 +211,6 @@ class LedGroups(Followers):
             silent = late(asked)
         if silent:
             logger.warning("groups %s did not tell in time what they had", ", ".join(silent))
-        return silent
 
     def describe(self, at: Moment) -> dict[str, Any]:
         groups = []
@@ -331,7 +335,7 @@ class LedGroups(Followers):
             for delta in rows.deltas:
                 # Past an optimiser of this server: the group's own has shrunk them already.
                 as_is = partial(self._state.rows.add, delta, None, None)
-                yield as_is if plain else partial(self._state.pushes.add, delta, 1.0, group)
+                yield as_is if plain else partial(self._state.add, delta, 1.0, group)
             yield partial(self._book, group, arrivals, entry, now)
 
         self._state.changes.carry_out(planned)
@@ -340,13 +344,11 @@ class LedGroups(Followers):
         """The entry is in the rows."""
         for arrival, after in zip(arrivals, entry.after, strict=True):
             part = arrival.push
-            self._state.accounts.learnt(arrival, now)
+            self._state.learnt(arrival, now)
             self._state.meters.pushes += part.sequence - after - 1
-            self._state.ledger.apply(part.node, part.sequence, part.offset, part.tokens)
         self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
         take_over(self._state.scores, entry.scored)
         self._state.ledger.apply(group, entry.sequence)
-        self._state.pushes.departures.advance()
 
     def _hear(self, led: Led, about: Mapping[str, Any]) -> None:
         """What a group says of itself and of its nodes; it was checked (`GroupCalls`)."""
@@ -364,13 +366,13 @@ class LedGroups(Followers):
                 # With the last number that its own server took: what that holds back comes later.
                 last, known = each.get("sequence"), self._state.ledger.of(name).accepted
                 last = last if type(last) is int else known
-                self._state.pushes.departures.gone(name, last)
+                self._state.departures.gone(name, last)
                 # It tells of this again and again, also once the node has pushed elsewhere.
                 if name in about.get("departed", ()) and last >= known:
                     reports.departed.add(name)
                 continue
             reports.departed.discard(name)
-            self._state.pushes.departures.back(name)
+            self._state.departures.back(name)
             pending, event_now = read_report(report)
             self._state.accounts.tracker.report(name, pending, now=led.seen, event_now=event_now)
 
@@ -382,19 +384,10 @@ class LedGroups(Followers):
 
 
 class GroupCalls:
-    """The calls of one stream.
+    """The calls of one stream."""
 
-    asks  what a node is asked to hand in
-    who   which group greeted on it
-    """
-
-    def __init__(
-        self, groups: LedGroups, state: ServerState, asks: Callable[[str], list[Any]], who: Who
-    ) -> None:
-        self._asks = asks
-        self._groups = groups
-        self._state = state
-        self._who = who
+    def __init__(self, groups: LedGroups, stream: NodeSession) -> None:
+        self._groups, self._state, self._stream = groups, stream.state, stream
         self._pieces = Pieces()
 
     def calls(self) -> dict[str, Call]:
@@ -414,22 +407,22 @@ class GroupCalls:
         return self._pieces.add(message, most_bytes)
 
     def _merge(self, message: Message) -> Message:
-        group, session = self._who()
+        group, session = self._stream.node, self._stream.number
         entry = decode_entry(self._pieces.whole(message), group)
         check_nodes(self._state.ledger.nodes, [part.node for part in entry.pushes])
         ack = self._groups.merge(group, session, entry)
         return to_message(ack, status="ok")
 
     def _changes(self, message: Message) -> Message:
-        group, _ = self._who()
+        group = self._stream.node
         header, about = message.header, _checked_about(self._state, message.header.get("told"))
         seen = whole(header, "seen", least=-1)
         changes = self._groups.changes(group, seen, whole(header, "epoch"), about)
-        asks = {name: self._asks(name) for name in about.get("nodes", {})}
+        asks = {name: self._stream.asks(name) for name in about.get("nodes", {})}
         return to_message(replace(changes, asks=asks), status="ok")
 
     def _rows(self, message: Message) -> Message:
-        group, _ = self._who()
+        group = self._stream.node
         if group not in self._groups.groups:
             raise RefusedError("rows: `changes` comes first, by which a group is known.")
         ids = message.array("ids", "i8", 1)

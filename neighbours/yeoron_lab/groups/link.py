@@ -22,6 +22,7 @@ from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.errors import ConfigError, ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
 from embedding.server.figures.reports import total
+from embedding.server.grouping import LeaderLink
 from embedding.server.parts import Moment
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
@@ -44,7 +45,7 @@ _NODE_FIGURES = ("rows_in", "rows_out", "bytes_in", "bytes_out")
 """What a server group tells of its nodes' rows and bytes, each as `node_…`."""
 
 
-class GroupLink:
+class GroupLink(LeaderLink):
     """Keeps one replica and its leader up to date with each other, one exchange at a time.
 
     An entry that was taken is sent until the leader has it, before another is taken: what was
@@ -93,7 +94,7 @@ class GroupLink:
     def client(self) -> LeaderClient:
         return self._leader.client
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Greet the leader and become its replica; PlatformError when it is not there in time."""
         deadline = time.monotonic() + GROUP_START_S
         while True:
@@ -105,7 +106,7 @@ class GroupLink:
                     raise PlatformError(f"group.leader: {error}") from error
 
     def join(self) -> None:
-        """As `begin`, tried once.
+        """As `start`, tried once.
 
         ConfigError when it is of another model, UnavailableError while it is away.
         """
@@ -118,25 +119,23 @@ class GroupLink:
         self._sequence = welcome.sequence
         self._adopt_changes()
 
-    def start(self) -> None:
+    def opened(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the leader what it has not heard yet, then say goodbye."""
+        """Tell the leader what it has not heard yet, then say goodbye; of a start that failed,
+        hang up without a word."""
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_S)
         try:
-            if self.failed is None:
+            if self.failed is None and self._thread.ident is not None:
                 self.exchange()
         except ExchangeError as error:
             logger.warning("group %s: the leader was not told all: %s", self._group.name, error)
         finally:
             self.client.close()
-
-    def close(self) -> None:
-        self.client.close()
 
     def checkpoint(self, *, wait: bool) -> None:
         """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.

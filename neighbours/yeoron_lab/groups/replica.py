@@ -116,11 +116,11 @@ class ReplicaRows(Protocol):
 
     def when_lacking(self, call: Callable[[], None]) -> None:
         """Have `call` called when rows have to be fetched from the leader again."""
-        del call
+        return
 
     def begin(self, applied: Mapping[str, int]) -> None:
         """The leader's tables hold each node's pushes up to these."""
-        del applied
+        return
 
     def take_moves(self) -> Callable[[], Moves]:
         """What rows have moved by now (under the lock); the call fetches it, without the lock.
@@ -141,7 +141,6 @@ class ReplicaRows(Protocol):
 
         To be called while the leader has all that was taken.
         """
-        del live
         return ()
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:

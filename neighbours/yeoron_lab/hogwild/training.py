@@ -142,7 +142,6 @@ class HogwildTraining(Training):
 
     def row_counts(self, planned: BlockPlan) -> RowCounts:
         """Every word: a row's id is its place."""
-        del planned
         lexicon = self.words.lexicon
         counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
         counts[lexicon.ids] = lexicon.counts

@@ -23,7 +23,6 @@ from embedding.kernel.records import FloatArray
 from embedding.kernel.registry import NoTraits
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.metrics import COUNTER, GAUGE, Figure, plain
 from embedding.server.parts import SERVER_PARTS, Moment, Part
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rowstore.interface import RowStore
@@ -33,8 +32,7 @@ from yeoron_lab.lbfgs.portions import Name, Portions
 from yeoron_lab.settings import RoundSettings
 
 if TYPE_CHECKING:
-    from embedding.server.flight.shell import Call, Who
-    from embedding.server.state import ServerState
+    from embedding.server.flight.shell import Call, NodeSession
     from yeoron_lab.lbfgs.minimiser import Lbfgs
     from yeoron_lab.lbfgs.space import Space
 
@@ -50,27 +48,6 @@ HOLD_S = 0.25
 """How long a node that asks for work is kept waiting for some."""
 _OVER = Message({"status": "ok", "do": "read"})
 _LATER = Message({"status": "ok", "do": "wait"})
-_LOSS = {"lbfgs_loss": ("last", "Loss of the last batch at its end, nats a pair")}
-_TOTALS = {
-    "lbfgs_rounds": ("rounds", "Rounds of L-BFGS"),
-    "lbfgs_iterations": ("iterations", "Steps of L-BFGS"),
-    "lbfgs_evaluations": ("evaluations", "Looks at a whole batch"),
-    "lbfgs_copies": ("copies", "Portions given out twice at the end of a batch"),
-    "lbfgs_copies_won": ("copies_won", "Portions whose copy was answered first"),
-    "lbfgs_lost_portions": ("lost_portions", "Portions that went with their node"),
-    "lbfgs_tokens": ("tokens", "Tokens whose loss was computed, as often as it was"),
-}
-_FIGURES = (
-    *plain(GAUGE, _LOSS, "sync.rounds"),
-    *plain(COUNTER, _TOTALS, "sync.rounds"),
-    Figure(
-        COUNTER,
-        "lbfgs_node_portions",
-        "Portions that counted, by node",
-        "node",
-        lambda shown: shown["sync"]["rounds"]["by_node"].items(),
-    ),
-)
 
 
 @dataclass
@@ -128,8 +105,6 @@ class Rounds(Part):
     ended   rounds that are over: the policy hears when this grows
     """
 
-    figures = _FIGURES
-
     def __init__(
         self, config: ServerConfig, rows: RowStore, vocabulary: Vocabulary, sync: SyncConfig
     ) -> None:
@@ -153,12 +128,11 @@ class Rounds(Part):
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
 
-    def calls(self, state: ServerState, who: Who) -> dict[str, Call]:
+    def calls(self, stream: NodeSession) -> dict[str, Call]:
         """What a node says in a round."""
-        return {"batch": RoundCalls(self, state, who).take_part}
+        return {"batch": RoundCalls(self, stream).take_part}
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        del at
         return {"sync": {"rounds": asdict(self.done)}}
 
     def offer(self, node: str, offer: Offer) -> None:
@@ -363,15 +337,14 @@ def _check(config: ServerConfig, rows: RowStore, policy: str) -> None:
 
 
 class RoundCalls:
-    """Of one stream; `who` says which node greeted on it."""
+    """Of one stream."""
 
-    def __init__(self, rounds: Rounds, state: ServerState, who: Who) -> None:
-        self._rounds, self._state = rounds, state
-        self._who = who
+    def __init__(self, rounds: Rounds, stream: NodeSession) -> None:
+        self._rounds, self._state, self._stream = rounds, stream.state, stream
 
     def take_part(self, message: Message) -> Message:
         """The answer to one message of a round; RefusedError says what is wrong with it."""
-        state, (node, _), what = self._state, self._who(), message.header.get("do")
+        state, node, what = self._state, self._stream.node, message.header.get("do")
         if what == "offer":
             offer = from_message(Offer, message)
             check(offer, "batch")

@@ -22,7 +22,6 @@ class RowsOnProcesses:
     rows = later("yeoron_lab.shards.rows", "ShardedRows")
     running = later("yeoron_lab.shards.sharding", "Shards")
     node_rows = later("yeoron_lab.shards.client.rows", "node_rows")
-    figures = later("yeoron_lab.shards.metrics", "shard_figures")
 
     @staticmethod
     def reshard(

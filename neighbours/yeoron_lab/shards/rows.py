@@ -33,7 +33,6 @@ from embedding.server.rowstore.interface import (
     Vectors,
 )
 from embedding.server.validation import check_score
-from embedding.server.words.digests import WordsCopy
 from embedding.server.words.vocabulary import Admission
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.client.split import Layout
@@ -96,14 +95,12 @@ class ShardedRows(RowStore):
         self._copies = 0
 
     def check(self, sync: SyncConfig, before: SyncConfig) -> None:
-        del before
         if self.nodes_hold_rows:
             SHARDS.check(sync.policy, f"{self._shards} shards", ", or 1 shard")
         else:
             columns().check_policy(sync)
 
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
-        del table, ids
         raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
 
     def read(self, request: PullRequest) -> ReadRows:
@@ -183,7 +180,6 @@ class ShardedRows(RowStore):
         return self._changes.together(tickets)
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
-        del scale, writer
         return len(self.slots(delta.table, delta.ids, "push"))
 
     def make_room(self, words: int) -> int:
@@ -238,15 +234,14 @@ class ShardedRows(RowStore):
             raise UnavailableError(f"a shard was not up to date within {_KEEP_S:.0f} s")
         self.links.checkpoint(position)
 
-    def save(self, words: WordsCopy) -> Saved:
-        del words
+    def save(self) -> Saved:
         facts = {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
         return Saved(facts)
 
     def load(self, content: Content) -> None:
         self.log.restore(content.facts["log"])
 
-    def erase(self, erasure: Erasure) -> None:
+    def forget(self, erasure: Erasure) -> None:
         """See Part: out of the checkpoints of all shards, none of which runs."""
         from yeoron_lab.shards.recovery import erase_rows
         from yeoron_lab.shards.sharding import shard_specs
@@ -267,7 +262,6 @@ class ShardedRows(RowStore):
         return self.links.locations
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        del at
         return {"shards": self.links.describe()}
 
 
@@ -293,7 +287,6 @@ class RemoteCopy:
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Wait until every shard has begun its copy; the lock is not needed."""
-        del lock
         for link in self.links.links:
             self._until(partial(link.calls.copy_begun, self.number, self.at))
         return 0.0

@@ -131,7 +131,7 @@ class ShardServer:
         )
         self.location = self._flight.address
         if self.recovery is not None:
-            self.recovery.start()
+            self.recovery.opened()
 
     def stop(self) -> None:
         """Hang up, then write what is here."""
@@ -142,7 +142,6 @@ class ShardServer:
             self.recovery.stop()
 
     def _ping(self, body: dict[str, Any]) -> bool:
-        del body
         return not self.state.closing
 
     def _checkpoint(self, body: dict[str, Any]) -> list[int]:
@@ -260,7 +259,6 @@ class ShardSession:
         return replace(push, minibatches=columns().decode(message))
 
     def _confirm(self, message: Message) -> Message:
-        del message
         return self._acknowledged()
 
     def _acknowledged(self) -> Message:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig
+from embedding.server.parts import Companion
 from yeoron_lab.processes import START_S, ProcessKeeper, own_line
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.spec import ShardSpec
 
 logger = logging.getLogger(__name__)
-
-_CATCH_UP_S = 10.0
 
 _HERE = "grpc://127.0.0.1:0"
 
@@ -113,7 +112,7 @@ class Fleet:
         return [keeper.pid for keeper in self._keepers]
 
 
-class Shards:
+class Shards(Companion):
     """Starts, watches and ends the shards of `rows`."""
 
     def __init__(self, rows: ShardedRows, config: ServerConfig, *, identity: str) -> None:
@@ -152,8 +151,12 @@ class Shards:
         else:
             self._links.want_checkpoint()
 
-    def catch_up(self) -> None:
-        self._links.catch_up(_CATCH_UP_S)
+    @property
+    def pids(self) -> list[int]:
+        return self.fleet.pids
+
+    def unkept(self) -> list[str]:
+        return self.fleet.unkept()
 
     def ailing(self) -> list[str]:
         """Why shards do not do their work, a sentence each."""

@@ -28,7 +28,7 @@ class RollBack(YeoronOperator):
         """Plan, tell, and do it where it is confirmed."""
         from embedding.kernel.errors import InputError
         from embedding.rollback import RolledBack, finished_rollback, plan_rollback, roll_back
-        from embedding.server.recovery.seeding import NOTHING
+        from embedding.server.recovery.rewriting import NOTHING
 
         given = {
             name: str(context["params"].get(name) or "") or None

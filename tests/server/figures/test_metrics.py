@@ -256,7 +256,7 @@ def test_health_tells_of_a_window_that_could_not_be_published(tmp_path, connect)
         node = connect(server)
         node.words("말")
         node.push(counts=named(["말"], 9), window=int(day.timestamp()))
-        future = server.snapshotter.start(window)
+        future = server.snapshotter.begin(window)
         future.result()
         assert server.ailing() == []
         broken = server.snapshotter._store

@@ -11,9 +11,8 @@ from named import named
 
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.models.config import ModelConfig
-from embedding.server.applying import Departures
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.ledger.sequence import Ledger
+from embedding.server.ledger.sequence import Departures, Ledger
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.words.windows import WindowTracker
 from embedding.snapshots.store import SnapshotStore

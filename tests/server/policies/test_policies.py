@@ -53,7 +53,7 @@ class World:
             del self.clock[node]
             self.reading[node] = []
         elif event == "wait":
-            _, instructions = self.machine.tick(now=self.now)
+            _, instructions = self.machine.expire(now=self.now)
             self.carry_out(instructions)
         elif event == "ahead":
             self.pull_ahead(node)
@@ -327,7 +327,7 @@ def test_a_silent_node_is_gone_after_the_limit_and_frees_the_others():
     assert not world.pull("a")
     world.now += 6
     world.machine.seen("a", now=world.now)
-    gone, instructions = world.machine.tick(now=world.now)
+    gone, instructions = world.machine.expire(now=world.now)
     assert gone == ["b"]
     world.carry_out(instructions)
     assert world.pull("a")

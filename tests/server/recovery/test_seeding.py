@@ -22,7 +22,7 @@ from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableErro
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.ledger.sequence import Fences
-from embedding.server.recovery.seeding import roll_back_state
+from embedding.server.recovery.rewriting import roll_back_state
 from embedding.server.service import running_server
 from embedding.settings import Settings
 from embedding.snapshots.store import SnapshotStore

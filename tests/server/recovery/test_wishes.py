@@ -60,7 +60,7 @@ class Failing(Checkpointer):
 def test_a_checkpoint_that_a_shard_kept_from_being_written_is_tried_again(monkeypatch) -> None:
     monkeypatch.setattr(checkpointer, "AGAIN_S", 0.05)
     found = Failing(3)
-    found.start()
+    found.opened()
     assert "shard 1 is away" in str(found.request(wait=True))
     until(lambda: found.written == 1)
     assert found.failed is None

@@ -10,8 +10,9 @@ from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables
-from embedding.server.scoring import Cooccurrence, PairRing, ScoreKeeper
+from embedding.server.scoring import Cooccurrence, ScoreKeeper, last_pairs
 from embedding.server.snapshotting.live import measure_gold
+from embedding.server.words.vocabulary import Vocabulary
 
 
 def ints(*values: int) -> np.ndarray:
@@ -22,7 +23,8 @@ class Keeper(ScoreKeeper):
     """Scores by rows of its own."""
 
     def __init__(self, device: str, **changes) -> None:
-        super().__init__(ServerConfig(**changes), pick_device(device))
+        config = ServerConfig(**changes)
+        super().__init__(config, pick_device(device), Vocabulary.of(config, version=1))
         self.tables = Tables(
             4, device=pick_device(device), capacity=64, seed=1, optimizer=Optimizer()
         )
@@ -106,17 +108,14 @@ def test_pip_loss_is_measured_on_words_seen_together(device):
     assert found["nll_sample"] == pytest.approx(4 * math.log(2))
 
 
-def test_the_ring_holds_the_last_pairs():
-    ring = PairRing(3)
-    assert ring.pairs() is None
+def test_the_last_pairs_are_kept() -> None:
+    sample = np.empty((0, 2), dtype=np.int64)
     for i in range(5):
-        ring.add(ints(i), ints(i), ints(i).reshape(1, 1))
-    assert sorted(ring.pairs()[0].tolist()) == [2, 3, 4]
-    ring.add(np.arange(9), np.arange(9), np.arange(9).reshape(9, 1))
-    assert sorted(ring.pairs()[0].tolist()) == [6, 7, 8]
-    ring.add(ints(1), ints(1), ints(1, 2).reshape(1, 2))
-    assert ring.pairs()[2].tolist() == [[1, 2]]
-    assert PairRing(0).pairs() is None
+        sample = last_pairs(sample, ints(i, i, i).reshape(1, 3), 3)
+    assert sample[:, 0].tolist() == [2, 3, 4]
+    sample = last_pairs(sample, np.repeat(np.arange(9), 3).reshape(9, 3), 3)
+    assert sample[:, 0].tolist() == [6, 7, 8]
+    assert last_pairs(sample, ints(1, 1, 1, 2).reshape(1, 4), 3).tolist() == [[1, 1, 1, 2]]
 
 
 def test_co_occurrences_survive_a_change_of_the_followed_words():

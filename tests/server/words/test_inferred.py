@@ -246,15 +246,15 @@ def test_what_a_cut_or_a_checkpoint_has_does_not_change_behind_its_moment():
     (rare,) = server.admit("새말")
     server.push(counts=counts([rare], 4), rare=told([rare]))
     server.push(rare=lesson(server.known))
-    copy, kept = server.state.accounts.rare.copied(), server.state.accounts.rare.save(NO_WORDS)
+    copy, kept = server.state.accounts.rare.copied(), server.state.accounts.rare.save()
     drawn = copy.taught().drawn
     server.push(counts=counts([rare], 2 * YOUNG), rare=told([rare]))
     assert len(server.state.accounts.rare) == 0
     held = copy.held(ints(rare), np.ones(1))
     assert held.bags.weights.tolist() == [40.0, 20.0]
     assert np.array_equal(copy.taught().drawn, drawn)
-    assert kept.files()["rare.ids"].tolist() == [rare]
-    assert kept.files()["rare.weights"].tolist() == [40.0, 20.0]
+    assert kept.files(NO_WORDS)["rare.ids"].tolist() == [rare]
+    assert kept.files(NO_WORDS)["rare.weights"].tolist() == [40.0, 20.0]
 
 
 def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from embedding.exchange.payload import ContextSums, HandIn, Inherited
 from embedding.exchange.protocol import Push
+from embedding.server.parts import PushArrival
 from embedding.server.words.readers import Wait, WindowReaders
 from embedding.server.words.usage import UsageSums, added_up
 from server.saving import saved
@@ -161,7 +162,7 @@ class Disturbed(RuleBasedStateMachine):
             self.readers.read(WINDOW, push.node, push.incarnation, self.every[document], 1)
             self.read_by[document] = push.incarnation, self.every[document]
             self.given_out.discard(document)
-        self.usage.learnt(push, set())
+        self.usage.learnt(PushArrival.prepare(push, 0), 0.0, ())
         for one in push.hand_ins:
             for life, source in self.readers.hand_in(push.node, push.incarnation, one):
                 self.usage.drop(WINDOW, life, source)

@@ -166,10 +166,10 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     assert usage.busiest.pairs[0].nonzero()[0].tolist() == [3]
     server.push(use(0, [0], 1.0), node="n1")
     assert value_of(server)[0] == 4.0, "for a revision"
-    server.state.accounts.forget([AT])
+    server.state.accounts.free([AT])
     server.push(use(0, [0], 1.0), node="n1")
     assert not server.usage.held([AT])
-    snapshotter.close()
+    snapshotter.stop()
 
 
 def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():

@@ -43,7 +43,7 @@ class InProcess:
         return self.state.words.admit(words, counts)
 
     def vocabulary(self, since=0):
-        return self.state.delta(since)
+        return self.state.words.delta(since)
 
     def pull(self, request):
         return self.state.pull("n0", request)
@@ -110,7 +110,7 @@ def parts(state: ServerState) -> dict[str, int]:
         "scores",
         "ledger",
         "machine",
-        "pushes.held",
+        "held",
         "meters._read_at",
     )
     accounts = vars(state.accounts)
@@ -149,7 +149,7 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
         read = block(day)
         met.update(read.words)
         learner.learn([read])
-        state.follow_frequent()
+        state.scores.tick(10.0 * len(sizes))
         vocabulary = state.vocabulary
         alive = vocabulary.alive()
         for id_, word in zip(alive.tolist(), vocabulary.names(alive), strict=True):
@@ -158,7 +158,7 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
         assert len(vocabulary.candidates) <= CANDIDATES
         assert len(learner.lexicon) <= 2 * WORDS, "the node's mirror is bounded too"
         sizes.append({**parts(state), "lexicon": size(learner.lexicon, set())})
-    snapshotter.close()
+    snapshotter.stop()
     assert len(met) > 10 * (WORDS + CANDIDATES)
     assert vocabulary.next_id > 10 * WORDS, "ten times as many rows were given as there are"
     assert (vocabulary.ids([f"늘{i}" for i in range(1, 21)]) >= 0).all()

@@ -15,10 +15,10 @@ from named import named
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Window
 from embedding.server.config import ServerConfig
+from embedding.server.recovery.checkpoint import _digest
 from embedding.server.service import running_server
 from embedding.server.words.digests import WordDigests
 from embedding.snapshots.store import SnapshotStore
-from server.saving import NO_WORDS
 
 DIM = 4
 NAME = "홍길동"
@@ -102,15 +102,15 @@ def change_facts(state: Path, change: Callable[[dict], None]) -> None:
     """Change what the newest checkpoint says."""
     file = max(state.glob("checkpoint-*")) / "manifest.json"
     manifest = json.loads(file.read_text(encoding="utf-8"))
-    change(manifest)
     del manifest["digest"]
-    file.write_text(json.dumps(manifest), encoding="utf-8")
+    change(manifest)
+    file.write_text(json.dumps({**manifest, "digest": _digest(manifest)}), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("found", "why"),
     [
-        (1, "format 1 is not known.* open it once with Yeoron of November 2026"),
+        (2, "format 2 is not known.* open it once with Yeoron of 30 November 2026"),
         (99, "format 99 is of a newer version"),
     ],
 )
@@ -121,43 +121,34 @@ def test_another_format_is_refused(tmp_path, connect, found, why):
         pass
 
 
-def test_a_checkpoint_of_format_2_opens_under_its_former_names(tmp_path, connect):
-    """Fences, offsets, reports, readers and rare words, as the tree of 30 November wrote them."""
+def test_a_checkpoint_of_format_3_opens_under_its_former_names(tmp_path, connect):
+    """Windows, snapshots, counts and event times, as the tree of 30 November wrote them."""
     read_once(tmp_path, connect)
-    folder = max((tmp_path / "state").glob("checkpoint-*"))
-    fences = tmp_path / "state" / "fences.jsonl"
-    fences.write_text('{"node": "n9", "life": "dead"}\n')
 
     def former(manifest: dict) -> None:
-        facts, files = manifest["facts"], manifest["files"]
-        facts["format"] = 2
-        facts["told"] = facts.pop("reports") | {
-            "n9": {"setup": {}, "source_weights": {"뉴스": 2.0}}
-        }
-        facts["places"] = dict.fromkeys(facts.pop("offsets"), "here")
-        readers = facts["readers"]
-        readers["lives"] = readers.pop("incarnations") | {"n9": "dead"}
-        for name in [name for name in files if name.startswith("rare.")]:
-            young = f"young.{name.removeprefix('rare.')}"
-            files[young] = files.pop(name)
-            (folder / name).rename(folder / young)
+        facts = manifest["facts"]
+        facts |= {"format": 3, "cut": [*facts.pop("closed_windows"), 86_400], "amendable": {}}
+        del facts["revisable"], facts["split"]
+        facts["closed"] = facts.pop("snapshots") | {"1970-01-02": {"start": "1970-01-02"}}
+        facts["weight"] = facts.pop("decay_weight")
+        facts["published"] = facts.pop("event_times") | {"뉴스": 5.0}
+        del facts["readers_of"]
+        facts["reading"] = {"뉴스": {"heard": {"n9": 4.0}, "pending": {"n9": 2}}}
 
     change_facts(tmp_path / "state", former)
     with running_server(config(tmp_path), dim=DIM) as server:
-        state = server.state
-        assert {entry.offset for entry in state.ledger.nodes.values()} == {"here"}
-        assert state.reports.last["n9"]["source_weights"] == {"뉴스": 2.0}
-        assert (
-            state.accounts.readers.save(NO_WORDS).facts["readers"]["incarnations"]["n9"] == "dead"
-        )
-        assert state.ledger.fences.holds("n9", "dead")
+        accounts = server.state.accounts
+        assert 86_400 in accounts.cut
+        assert "1970-01-02" in accounts.closed
+        source = accounts.tracker.sources["뉴스"]
+        assert (source.heard, source.pending) == ({"n9": 4.0}, {"n9": 2})
         node = connect(server)
         node.push(counts=named(["말"], 1))
         assert node.words(NAME, counts=1).tolist() == [1]
     newest = max((tmp_path / "state").glob("checkpoint-*"))
     written = json.loads((newest / "manifest.json").read_text(encoding="utf-8"))
-    assert written["facts"]["format"] == 3
-    assert json.loads(fences.read_text()) == {"node": "n9", "incarnation": "dead"}
+    assert written["facts"]["format"] == 4
+    assert written["facts"]["closed_windows"] == [86_400]
 
 
 @pytest.mark.parametrize("facts", [{"usage": [[0, "뉴스", 1.0]]}, {"shifts": [0]}])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
+from embedding.server.parts import PushArrival
 from embedding.server.words.shifts import ContextShifts, added_up
 from embedding.worker.usage import contextshift
 from embedding.worker.usage.contextshift import context_shift
@@ -157,15 +158,15 @@ def _shift(ids, weights, contexts, figures):
 def test_a_window_that_was_cut_is_forgotten_and_a_restart_forgets_nothing():
     held = ContextShifts(wanted=True)
     early, late = (ContextShift(w, *_shift([5], [1.0], [[7]], [[0, 1, 1]])) for w in (1, 2))
-    held.learnt(Push("n", 1, 0, shifts=(early, late)), {0})
+    held.learnt(PushArrival.prepare(Push("n", 1, 0, shifts=(early, late)), 0), 0.0, {0})
     again = ContextShifts(wanted=True)
     again.load(saved(held))
     for one in (held, again):
         one.free(1)
         assert one.held({1}) is None
         assert one.held({2}) is not None
-    held.learnt(Push("n", 2, 0, shifts=(early,)), {1})
+    held.learnt(PushArrival.prepare(Push("n", 2, 0, shifts=(early,)), 0), 0.0, {1})
     assert held.held({1}) is None, "it is cut already"
     unwanted = ContextShifts(wanted=False)
-    unwanted.learnt(Push("n", 1, 0, shifts=(late,)), set())
+    unwanted.learnt(PushArrival.prepare(Push("n", 1, 0, shifts=(late,)), 0), 0.0, set())
     assert unwanted.held({2}) is None

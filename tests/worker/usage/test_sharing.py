@@ -21,10 +21,9 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.shell import share_counts
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
-from embedding.server.words.accounting import SharedCounts
+from embedding.server.words.shared import SharedCounts
 from embedding.worker.usage.paircounts import PairCounts, pair_counts
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.sharing import Peers
@@ -68,7 +67,8 @@ class Line:
 
     def request(self, message: Message) -> Message:
         self.sent += bool(message.arrays)
-        return share_counts(self._state, self._node, message)
+        stream = SimpleNamespace(state=self._state, node=self._node)
+        return self._state.parts["shared counts"].calls(stream)["share_counts"](message)
 
 
 def reading(
@@ -197,7 +197,7 @@ def test_what_a_node_counted_stays_when_it_is_killed() -> None:
 def test_a_server_that_was_restarted_asks_for_counts_again() -> None:
     readers, lines, state = reading(2, corpus=True)
     assert not readers[0].ready(LAST, LEXICON)
-    state.accounts.shared = SharedCounts()
+    state.parts["shared counts"] = SharedCounts()
     state.accounts.tracker.expect(["n1"], until=1e12)
     assert not readers[0].ready(LAST, LEXICON)
     assert readers[1].ready(LAST, LEXICON)
@@ -216,14 +216,14 @@ def test_a_server_that_was_restarted_waits_for_the_sum_by_which_a_node_has_read(
     assert first is not None
     assert second is not None
     if alone:
-        state.accounts.shared.answer(LAST, "n0", None, ["n0"], ["n0"])
+        state.parts["shared counts"].answer(LAST, "n0", None, ["n0"], ["n0"])
         first.ready(LAST, lambda: None)
     else:
         assert not readers[1].ready(LAST, LEXICON)
         assert readers[0].ready(LAST, LEXICON)
     state.accounts.readers.hand_in("n0", "life0", HandIn(LAST, 1, ()))
     reaches(state, 0, LAST + DAY)
-    state.accounts.shared = SharedCounts()
+    state.parts["shared counts"] = SharedCounts()
     state.accounts.readers._greeted = {"n1"}
     state.accounts.tracker.expect(["n0"], until=1e12)
     assert not readers[1].ready(LAST, LEXICON)

@@ -1,8 +1,14 @@
-"""A server's state made again from a snapshot: going back to before a window.
+"""What is changed in a server's state folder while no server runs: it goes back to a snapshot, or
+forgets a word or a source.
 
-A snapshot holds both vectors of every word that had a row, its id, count and last sight, so
-training can go on from it. What it does not hold begins again: words that waited for a row, sums
-of contexts, and what nodes had pushed (they begin new incarnations).
+Going back to before a window makes the state again from a snapshot. That has both vectors of every
+word that had a row, its id, count and last sight, so training can go on from it. What it does not
+have begins again: words that waited for a row, sums of contexts, and what nodes had pushed (they
+begin new incarnations).
+
+Forgetting restores the newest checkpoint, changes it, and writes a new one; then those before it
+and their journals go. Killed before that, all of them are as they were; killed after it, the next
+call removes what is left.
 """
 
 from __future__ import annotations
@@ -10,19 +16,22 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from embedding.kernel.durable import sync as to_disk
-from embedding.kernel.errors import ConfigError, RefusedError, SnapshotError
+from embedding.kernel.errors import ConfigError, PlatformError, RefusedError, SnapshotError
 from embedding.kernel.records import Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.parts import Erasure
 from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, successor
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
+from embedding.server.words.digests import WordDigests
 from embedding.snapshots.format import Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
@@ -99,7 +108,7 @@ def _begun(
 
 def put_aside(folder: Path) -> list[Path]:
     """States of a state folder that were exchanged for others, the oldest first."""
-    return sorted(one for one in folder.parent.glob(f"{folder.name}{_BEFORE}*") if one.is_dir())
+    return sorted(path for path in folder.parent.glob(f"{folder.name}{_BEFORE}*") if path.is_dir())
 
 
 def _exchanged(folder: Path, fresh: Path) -> Path:
@@ -158,3 +167,82 @@ def _units(state: ServerState, window: Window) -> list[int]:
         starts.append(at)
         at = int(state.accounts.tracker.window(at).end.timestamp())
     return starts
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What a state folder held.
+
+    row      whether the word had a row
+    waiting  whether it was counted without one
+    copies   folders of states that were put aside by rollbacks; they were removed
+    """
+
+    row: bool
+    waiting: bool
+    copies: tuple[str, ...]
+
+
+def erase_state(
+    config: ServerConfig,
+    sync: SyncConfig,
+    shape: RowShape,
+    *,
+    word: str | None = None,
+    source: str | None = None,
+    dry: bool = False,
+) -> Erased:
+    """Take a word or a source out of `config.state_dir`; a word gets no row again.
+
+    dry  only say what is there
+
+    ConfigError when a server is running there or the folder cannot be used, PlatformError when the
+    new checkpoint cannot be written.
+    """
+    path = Path(str(config.state_dir))
+    copies = put_aside(path)
+    names = tuple(folder.name for folder in copies)
+    if not path.is_dir():
+        return Erased(False, False, names)
+    folder = CheckpointFolder(path, keep=1)
+    if not folder.numbers():
+        folder.close()
+        return Erased(False, False, names)
+    digests = WordDigests(folder.waiting_key(), folder.refused())
+    state = ServerState(config, sync, shape, digests=digests)
+    recovery = Recovery(state, folder, every_s=3600.0)
+    erased = Erased(
+        word is not None and int(state.vocabulary.ids([word])[0]) >= 0,
+        word is not None and digests.of(word) in state.vocabulary.candidates,
+        names,
+    )
+    if dry:
+        recovery.stop()
+        return erased
+    ids = state.vocabulary.ids([] if word is None else [word])
+    try:
+        if word is not None:
+            folder.refuse(digests.of(word))
+        erasure = Erasure(word, source, ids[ids >= 0], digests.written(word or ""))
+        for part in state.parts.values():
+            part.forget(erasure)
+    except BaseException:
+        recovery.stop()  # never started, it writes nothing: what was there is still there
+        raise
+    # Last: the word is known here until its rows are gone, wherever they lie.
+    state.words.install([], erasure.ids)
+    if (failed := recovery.write_once()) is not None:
+        raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")
+    for left in _older(path):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    for copy in copies:
+        shutil.rmtree(copy)
+    return erased
+
+
+def _older(path: Path) -> list[Path]:
+    """Checkpoints before the newest, and journals before its own."""
+    newest = max(path.glob("checkpoint-*"))
+    journal = f"journal-{newest.name.removeprefix('checkpoint-')}.jsonl"
+    older = [file for file in path.glob("checkpoint-*") if file.name < newest.name]
+    return older + [file for file in path.glob("journal-*.jsonl") if file.name < journal]
