@@ -507,7 +507,7 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
     with sharded(settings(2)) as server:
         join(server).words(*"가나다")
         (link, _), held = server.state.rows.links.links, fleet(server).servers[0].state._copies
-        fetch = link.calls.fetch
+        fetch = link.fetch
 
         def broken(message: object) -> object:
             raise UnavailableError("the stream broke.")
@@ -517,9 +517,9 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
                 copy = server.state.rows.copy()
             copy.finish(server.state.lock)
             assert len(held) == (1 if lost else 2)
-            monkeypatch.setattr(link.calls, "fetch", broken if lost else fetch)
+            monkeypatch.setattr(link, "fetch", broken if lost else fetch)
             copy.release()
-            monkeypatch.setattr(link.calls, "fetch", fetch)
+            monkeypatch.setattr(link, "fetch", fetch)
         assert not held
 
 

@@ -107,13 +107,13 @@ def test_a_shard_refuses_buckets_that_are_not_its_own_and_bags_that_do_not_fit()
         link, state = server.state.rows.links.links[1], server.state
         at = (state.rows.log.number, state.rows.log.position)
         with pytest.raises(RefusedError, match="bucket mod 2 = 1"):
-            link.calls.rows(Table.SUB, ints(1, 2), at)
+            link.rows(Table.SUB, ints(1, 2), at)
         for offsets in (ints(), ints(0), ints(1, 2), ints(0, 2, 1), ints(0, 1, 5)):
             message = Message(
                 {"op": "sums", "at": list(at)}, {"ids": ints(1, 3), "offsets": offsets}
             )
             with pytest.raises(RefusedError, match="must rise from 0"):
-                link.calls.fetch(message)
+                link.fetch(message)
 
 
 def test_a_model_without_n_grams_has_no_such_rows_on_shards(connect):

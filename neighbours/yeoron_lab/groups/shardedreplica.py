@@ -117,7 +117,7 @@ class ShardedReplica(ReplicaRows):
 
     def _seeded(self, link: ShardLink, live: Live) -> int:
         """Have a shard begin where the leader's rows are; its number."""
-        incarnation = link.calls.incarnation()
+        incarnation = link.incarnation()
         with self._lock:
             words, next_id = self._vocabulary.alive(), self._vocabulary.next_id
         grams = np.arange(self._buckets, dtype=np.int64)
@@ -158,7 +158,7 @@ class ShardedReplica(ReplicaRows):
 def _moves(link: ShardLink, table: Table, at: LogPosition, first: int, most: int) -> Moved:
     """Some of the rows that had moved at the entry `at`, by id."""
     header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
-    return from_message(Moved, link.calls.fetch(Message(header)))
+    return from_message(Moved, link.fetch(Message(header)))
 
 
 def _adopt(
@@ -166,7 +166,7 @@ def _adopt(
 ) -> int:
     """The leader has these rows; how many of their words have one there (`FollowingCalls`)."""
     header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
-    answer = link.calls.fetch(Message(header, {"ids": ids, "rows": rows}))
+    answer = link.fetch(Message(header, {"ids": ids, "rows": rows}))
     return whole(answer.header, "rows")
 
 

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,34 +27,108 @@ class LateError(UnavailableError):
     """A shard has waited a moment and not carried out the log up to where it was asked."""
 
 
-@dataclass(frozen=True)
-class ShardEndpoint:
-    """Where a shard is.
+logger = logging.getLogger(__name__)
+
+BEAT_S = 0.5
+"""How often a shard without news is asked how it is."""
+_PAUSE_S = 0.2
+"""Between two tries to reach a shard."""
+
+
+class LateShardsError(UnavailableError):
+    """Some shards are away or behind; `shards` are their names."""
+
+    def __init__(self, late: Sequence[ShardLink]) -> None:
+        self.shards = [f"shard {link.index}" for link in late]
+        super().__init__(f"{', '.join(self.shards)} did not answer.")
+
+
+class ShardLink:
+    """A thread that keeps one shard up to date with the log, and what any thread asks of its rows.
+
+    Who asks for rows hears UnavailableError while the shard is away, and LateError while it is
+    behind the position that is named.
 
     identity  of the training: a shard of another one refuses the primary
+    figures  what the shard said last about itself
+    failed   why the shard cannot be used, None while it can or is only away
+    follows  the shard keeps nothing on a disk: each incarnation of it has to be given its rows
+    lacks    it has no rows yet, or was started again and has lost them
     """
 
-    index: int
-    location: str
-    identity: str
-    config: ExchangeConfig
-
-    def greeting(self, log: ShardLog) -> Message:
-        """The answer says where the shard is in the log."""
-        header = {"op": "lead", "version": PROTOCOL_VERSION}
-        return Message({**header, "number": log.number, "identity": self.identity})
-
-
-class ShardCalls:
-    """Asks one shard for rows, on a stream of its own. For any thread; it raises UnavailableError
-    while the shard is away, and LateError while it is behind the position that is named.
-    """
-
-    def __init__(self, shard: ShardEndpoint, log: ShardLog) -> None:
-        self._shard, self._log = shard, log
+    def __init__(
+        self,
+        index: int,
+        location: str,
+        log: ShardLog,
+        *,
+        identity: str,
+        config: ExchangeConfig,
+        follows: bool = False,
+        on_lacking: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.index, self.location = index, location
+        self._identity, self._config = identity, config
+        self.figures: dict[str, Any] = {}
+        self.durable = 0
+        self.away = True
+        self.failed: str | None = None
+        self.follows = self.lacks = follows
+        self._on_lacking = on_lacking
+        self._log = log
+        self._peer = Peer(location, config, self._greet)
+        self._calls = Peer(location, config, self._greet_for_rows)
+        self._epoch, self._sent = 0, 0
         self._unneeded: set[int] = set()
-        self._epoch = 0
-        self._peer = Peer(shard.location, shard.config, self._greet)
+        self._stopping = threading.Event()
+        self._incarnation, self._wanted, self._asked = 0, 0, -1
+        self._thread = threading.Thread(target=self._run, name=f"shard-{index}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        with self._log.changed:
+            self._log.changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+        self._calls.close()
+
+    @property
+    def position(self) -> int:
+        """How much of the log the shard has carried out."""
+        return int(self.figures.get("position", 0))
+
+    def want_checkpoint(self) -> None:
+        """Have the shard write what is in the log now soon; asked again where it dies before."""
+        self._wanted, self._asked = self._log.position, -1
+        with self._log.changed:
+            self._log.changed.notify_all()
+
+    def checkpoint(self, timeout_s: float = 300.0) -> int:
+        """Have the shard write a checkpoint and wait for it; UnavailableError when it is away.
+
+        Returns up to which position of the log the shard has all on disk.
+        """
+        wait = {"wait": True}
+        number, position = ask(self.location, self._config, "checkpoint", wait, timeout_s)
+        return int(position) if number == self._log.number else 0
+
+    def stand(
+        self, incarnation: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
+    ) -> None:
+        """That incarnation of the shard has been given all rows, as of `at`, and may go on from
+        there.
+        """
+        header = {"op": "stand", "incarnation": incarnation, "at": list(at), "next_id": next_id}
+        self.fetch(Message({**header, "applied": dict(applied)}))
+        # Figures of an earlier incarnation say nothing of this one.
+        self.figures = {**self.figures, "position": at[1]}
+        # Last: from here on the thread sends the log, which must not meet a shard without rows.
+        self._incarnation, self.lacks = incarnation, False
+
+    # -- its rows ---------------------------------------------------------------------------
 
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray:
         """float32 [n, dim] at `at` or later."""
@@ -84,126 +157,24 @@ class ShardCalls:
                 self.fetch(Message({"op": "forget", "number": each}))
                 self._unneeded.discard(each)
         except ExchangeError as error:
-            logger.debug("shard %d: %s", self._shard.index, error)
+            logger.debug("shard %d: %s", self.index, error)
 
     def incarnation(self) -> int:
         """Of the shard as it runs now."""
-        with self._peer.lock:
-            self._peer.drop()
-            self._peer.open()
+        with self._calls.lock:
+            self._calls.drop()
+            self._calls.open()
             return self._epoch
 
     def fetch(self, message: Message) -> Message:
         """The answer to one request."""
-        answer = self._peer.request(message, patient=False)
+        answer = self._calls.request(message, patient=False)
         if answer.header["status"] != "ok":
-            raise LateError(f"shard {self._shard.index} has not carried out the log up to there.")
+            raise LateError(f"shard {self.index} has not carried out the log up to there.")
         return answer
 
-    def close(self) -> None:
-        self._peer.close()
-
-    def _greet(self) -> Talk[None]:
-        answer = yield self._shard.greeting(self._log)
-        self._epoch = whole(answer.header, "epoch")
-
-
-logger = logging.getLogger(__name__)
-
-BEAT_S = 0.5
-"""How often a shard without news is asked how it is."""
-_PAUSE_S = 0.2
-"""Between two tries to reach a shard."""
-
-
-class LateShardsError(UnavailableError):
-    """Some shards are away or behind; `shards` are their names."""
-
-    def __init__(self, late: Sequence[ShardLink]) -> None:
-        self.shards = [f"shard {link.index}" for link in late]
-        super().__init__(f"{', '.join(self.shards)} did not answer.")
-
-
-class ShardLink:
-    """A thread that keeps one shard up to date with the log.
-
-    calls    what is asked of its rows
-    figures  what the shard said last about itself
-    failed   why the shard cannot be used, None while it can or is only away
-    follows  the shard keeps nothing on a disk: each incarnation of it has to be given its rows
-    lacks    it has no rows yet, or was started again and has lost them
-    """
-
-    def __init__(
-        self,
-        shard: ShardEndpoint,
-        log: ShardLog,
-        *,
-        follows: bool = False,
-        on_lacking: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.shard = shard
-        self.calls = ShardCalls(shard, log)
-        self.figures: dict[str, Any] = {}
-        self.durable = 0
-        self.away = True
-        self.failed: str | None = None
-        self.follows = self.lacks = follows
-        self._on_lacking = on_lacking
-        self._log = log
-        self._peer = Peer(shard.location, shard.config, self._greet)
-        self._sent = 0
-        self._stopping = threading.Event()
-        self._incarnation, self._wanted, self._asked = 0, 0, -1
-        self._thread = threading.Thread(target=self._run, name=f"shard-{shard.index}", daemon=True)
-
-    @property
-    def index(self) -> int:
-        return self.shard.index
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        with self._log.changed:
-            self._log.changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10)
-        self.calls.close()
-
-    @property
-    def position(self) -> int:
-        """How much of the log the shard has carried out."""
-        return int(self.figures.get("position", 0))
-
-    def want_checkpoint(self) -> None:
-        """Have the shard write what is in the log now soon; asked again where it dies before."""
-        self._wanted, self._asked = self._log.position, -1
-        with self._log.changed:
-            self._log.changed.notify_all()
-
-    def checkpoint(self, timeout_s: float = 300.0) -> int:
-        """Have the shard write a checkpoint and wait for it; UnavailableError when it is away.
-
-        Returns up to which position of the log the shard has all on disk.
-        """
-        where, config = self.shard.location, self.shard.config
-        number, position = ask(where, config, "checkpoint", {"wait": True}, timeout_s)
-        return int(position) if number == self._log.number else 0
-
-    def stand(
-        self, incarnation: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
-    ) -> None:
-        """That incarnation of the shard has been given all rows, as of `at`, and may go on from
-        there.
-        """
-        header = {"op": "stand", "incarnation": incarnation, "at": list(at), "next_id": next_id}
-        self.calls.fetch(Message({**header, "applied": dict(applied)}))
-        # Figures of an earlier incarnation say nothing of this one.
-        self.figures = {**self.figures, "position": at[1]}
-        # Last: from here on the thread sends the log, which must not meet a shard without rows.
-        self._incarnation, self.lacks = incarnation, False
+    def _greet_for_rows(self) -> Talk[None]:
+        self._epoch = whole((yield self._greeting()).header, "epoch")
 
     # -- the log ----------------------------------------------------------------------------
 
@@ -244,9 +215,14 @@ class ShardLink:
         self._sent = first + len(entries) - 1
         return len(entries)
 
+    def _greeting(self) -> Message:
+        """The answer says where the shard is in the log."""
+        header = {"op": "lead", "version": PROTOCOL_VERSION}
+        return Message({**header, "number": self._log.number, "identity": self._identity})
+
     def _greet(self) -> Talk[None]:
         """Hear from where the shard goes on; RefusedError when it lost what it had."""
-        header: Any = (yield self.shard.greeting(self._log)).header
+        header: Any = (yield self._greeting()).header
         if self.follows and whole(header, "epoch") != self._incarnation:
             # It keeps nothing on a disk: in another incarnation its rows are first values, and the
             # log from here on would be carried out on those.
@@ -260,7 +236,7 @@ class ShardLink:
         behind = [n for n, s in floor.applied.items() if int(applied.get(n, 0)) < s]
         if behind or whole(header, "next_id") < floor.next_id:
             raise RefusedError(
-                f"shard {self.index} at {self.shard.location} lost rows that it had on disk: give "
+                f"shard {self.index} at {self.location} lost rows that it had on disk: give "
                 "its state folder back, or empty the folders of the primary and of every shard."
             )
         self._sent = whole(header, "position")
@@ -303,8 +279,11 @@ class PrimaryLinks:
         self._restarts = restarts or (lambda: [0] * len(locations))
         self.links = [
             ShardLink(
-                ShardEndpoint(index, location, identity, config),
+                index,
+                location,
                 self.log,
+                identity=identity,
+                config=config,
                 follows=self.follows,
                 on_lacking=self._lacking,
             )
@@ -372,7 +351,7 @@ class PrimaryLinks:
         def fill(link: ShardLink) -> None:
             own = np.flatnonzero(layout.held(ids, link.index))
             if len(own):
-                rows[own, layout.columns(link.index)] = link.calls.rows(table, ids[own], at)
+                rows[own, layout.columns(link.index)] = link.rows(table, ids[own], at)
 
         self._of_each(fill)
         return rows
@@ -387,7 +366,7 @@ class PrimaryLinks:
         def add(link: ShardLink) -> None:
             own = picked(bags, self.layout.held(bags.buckets.astype(np.int64), link.index))
             if len(own.buckets):
-                np.add(total, link.calls.sums(own, at), out=total)
+                np.add(total, link.sums(own, at), out=total)
 
         self._of_each(add)
         return total
@@ -409,7 +388,7 @@ class PrimaryLinks:
         return [
             {
                 "shard": link.index,
-                "location": link.shard.location,
+                "location": link.location,
                 "state": "failed" if link.failed else "away" if link.away else "up",
                 "reason": link.failed,
                 "restarts": restarts[link.index],

@@ -288,7 +288,7 @@ class RemoteCopy:
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Wait until every shard has begun its copy; the lock is not needed."""
         for link in self.links.links:
-            self._until(partial(link.calls.copy_begun, self.number, self.at))
+            self._until(partial(link.copy_begun, self.number, self.at))
         return 0.0
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
@@ -311,13 +311,13 @@ class RemoteCopy:
             for start in range(0, len(own), piece):
                 part = own[start : start + piece]
                 rows[part, columns] = self._until(
-                    partial(link.calls.copied, self.number, self.at, table, ids[part])
+                    partial(link.copied, self.number, self.at, table, ids[part])
                 )
         return rows
 
     def release(self) -> None:
         for link in self.links.links:
-            link.calls.forget(self.number)
+            link.forget(self.number)
 
     def _until(self, fetch: Callable[[], T]) -> T:
         """Fetch, again while a shard is away or behind."""
