@@ -72,7 +72,7 @@ class Answering(Protocol):
     def read(
         self,
         tables: Any,
-        slots: Callable[[], Mapping[Table, IntArray]],
+        slots: Callable[[Table, IntArray, str], IntArray],
         node: str,
         incarnation: tuple[int, int],
     ) -> int:
@@ -80,7 +80,7 @@ class Answering(Protocol):
 
         Of rows that travel whole it is called under the lock in which they are read.
 
-        tables       the server's `Tables`; slots  by table, of the rows that are asked for
+        tables       the server's `Tables`; slots  of ids in them, for a call of this name
         incarnation  of the server, and the last push of the node that is in the rows
         """
 

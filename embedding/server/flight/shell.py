@@ -271,11 +271,9 @@ class NodeSession:
             if isinstance(rows, list):
                 return Message({"status": "waiting", "waiting_for": rows})
             if kept is not None:
+                incarnation = state.epoch, rows.sequence
                 state.meters.rows_spared += kept.read(
-                    state.tables,
-                    lambda: {t: state.rows.slots(t, each, "pull") for t, each in ids.items()},
-                    self.node,
-                    (state.epoch, rows.sequence),
+                    state.tables, state.rows.slots, self.node, incarnation
                 )
         return rows_answered(rows, kept)
 

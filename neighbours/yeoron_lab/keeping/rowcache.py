@@ -39,6 +39,7 @@ class CachedRows:
 
     epoch     the incarnation of the server that they are of
     sequence  the last push of the node that is in them
+    asked     ids by table
     since     by table int64 [n]: the server's clock of each row, -1 where none is kept
     clock     of the rows that are read now
     lacks     by table bool [n]: which rows the node has not got as they are; empty: all are sent
@@ -46,6 +47,7 @@ class CachedRows:
 
     epoch: int
     sequence: int
+    asked: Asked
     since: Mapping[Table, IntArray]
     clock: int = 0
     lacks: dict[Table, Array] = field(default_factory=dict)
@@ -66,12 +68,12 @@ class CachedRows:
                 raise RefusedError("pull: what is kept does not go with the ids or the clocks.")
             since[table] = by_age[ages]
         epoch, sequence = facts
-        return cls(epoch, sequence, since)
+        return cls(epoch, sequence, asked, since)
 
     def read(
         self,
         tables: Tables,
-        slots: Callable[[], Mapping[Table, IntArray]],
+        slots: Callable[[Table, IntArray, str], IntArray],
         node: str,
         incarnation: tuple[int, int],
     ) -> int:
@@ -81,7 +83,8 @@ class CachedRows:
         self.clock = versions.clock
         if (self.epoch, self.sequence) != incarnation:
             return 0
-        for table, where in slots().items():
+        for table, ids in self.asked.items():
+            where = slots(table, ids, "pull")
             self.lacks[table] = versions.unknown(node, table, where, self.since[table])
         return sum(len(lacks) - int(lacks.sum()) for lacks in self.lacks.values())
 

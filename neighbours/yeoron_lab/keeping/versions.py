@@ -8,6 +8,7 @@ last change and who made it, and the last change by another than that one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,25 +18,8 @@ from embedding.server.rows.tables import Tables
 
 _BoolArray = npt.NDArray[np.bool_]
 _NOBODY = -1
-
-
-class _Marks:
-    """For each slot: last change, who made it, last change by another. 20 bytes a row."""
-
-    def __init__(self) -> None:
-        self.last: IntArray = np.zeros(0, dtype=np.int64)
-        self.other: IntArray = np.zeros(0, dtype=np.int64)
-        self.writer = np.zeros(0, dtype=np.int32)
-
-    def reserve(self, slots: IntArray, clock: int) -> None:
-        """Slots that were never marked count as changed by nobody that is known."""
-        lacking = int(slots.max(initial=-1)) + 1 - len(self.last)
-        if lacking > 0:
-            lacking = max(lacking, len(self.last))
-            self.last = np.concatenate([self.last, np.full(lacking, clock, dtype=np.int64)])
-            self.other = np.concatenate([self.other, np.full(lacking, clock, dtype=np.int64)])
-            nobody = np.full(lacking, _NOBODY, dtype=np.int32)
-            self.writer = np.concatenate([self.writer, nobody])
+_MARKS = np.dtype([("last", "i8"), ("other", "i8"), ("writer", "i4")], align=True)
+"""Of each slot: last change, who made it, last change by another. 24 bytes a row."""
 
 
 class RowVersions:
@@ -46,7 +30,7 @@ class RowVersions:
 
     def __init__(self) -> None:
         self.clock = 1
-        self._marks = {table: _Marks() for table in Table}
+        self._marks = {table: np.zeros(0, dtype=_MARKS) for table in Table}
         self._nodes: dict[str, int] = {}
         self._lost: dict[str, int] = {}
 
@@ -54,12 +38,22 @@ class RowVersions:
         """These rows (slots, none negative) change now."""
         by = _NOBODY if writer is None else self._nodes.setdefault(writer, len(self._nodes))
         self.clock += 1
+        marks = self._of(table, slots)
+        switched = slots[(marks["writer"][slots] != by) | (by == _NOBODY)]
+        marks["other"][switched] = marks["last"][switched]
+        marks["last"][slots] = self.clock
+        marks["writer"][slots] = by
+
+    def _of(self, table: Table, slots: IntArray) -> npt.NDArray[Any]:
+        """Marks by slot; slots that were never marked count as changed by nobody that is known."""
         marks = self._marks[table]
-        marks.reserve(slots, self.clock)
-        switched = slots[(marks.writer[slots] != by) | (by == _NOBODY)]
-        marks.other[switched] = marks.last[switched]
-        marks.last[slots] = self.clock
-        marks.writer[slots] = by
+        lacking = int(slots.max(initial=0)) + 1 - len(marks)
+        if lacking > 0:
+            more = np.empty(max(lacking, len(marks)), dtype=_MARKS)
+            more["last"] = more["other"] = self.clock
+            more["writer"] = _NOBODY
+            marks = self._marks[table] = np.concatenate([marks, more])
+        return marks
 
     def replaced(self, slots: IntArray) -> None:
         """See Watcher; new rows were marked when they changed."""
@@ -77,11 +71,9 @@ class RowVersions:
         since  int64 [n], or one for all: the clock of the rows that the node keeps, -1 where it
                keeps none
         """
-        marks = self._marks[table]
-        marks.reserve(slots, self.clock)
-        clipped = np.maximum(slots, 0)
-        own = marks.writer[clipped] == self._nodes.get(node, _NOBODY - 1)
-        change = np.where(own, marks.other[clipped], marks.last[clipped])
+        marks = self._of(table, slots)[np.maximum(slots, 0)]
+        own = marks["writer"] == self._nodes.get(node, _NOBODY - 1)
+        change = np.where(own, marks["other"], marks["last"])
         least = self._lost.get(node, 0)
         lacks: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
         return lacks

@@ -66,14 +66,16 @@ def answer_pull(
     kept = answering(keeps, message, ids)
     with state.changed:
         state.reach(at)
-        slots = {table: state.held.slots(table, each, "pull") for table, each in ids.items()}
-        gathered = {table: state.tables.gather(table, where) for table, where in slots.items()}
-        state.meters.rows_out += sum(map(len, slots.values()))
+        gathered = {
+            table: state.tables.gather(table, state.held.slots(table, asked, "pull"))
+            for table, asked in ids.items()
+        }
+        state.meters.rows_out += sum(map(len, ids.values()))
         sequence = state.inbox.ledger.of(node).applied
         if kept is not None:
             half = half and kept.whole
             state.meters.rows_spared += kept.read(
-                state.tables, lambda: slots, node, (state.epoch, sequence)
+                state.tables, state.held.slots, node, (state.epoch, sequence)
             )
     as_sent = state.tables.device.as_sent
     rows = {table: as_sent(each, half) for table, each in gathered.items()}
