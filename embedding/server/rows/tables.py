@@ -110,14 +110,15 @@ class Optimizer:
     rate: float = 1.0
 
 
-class Watcher(Protocol):
-    """Wants to see rows before they change."""
+class Watcher:
+    """Sees rows before they change."""
 
     def save(self, table: Table, slots: IntArray, writer: str | None) -> None:
         """These rows (slots, none negative) are about to change.
 
         writer  the node that has the change already; None: nobody has
         """
+        raise NotImplementedError
 
     def replaced(self, slots: IntArray) -> None:
         """Words came or went: these slots of the words' tables have got other rows."""
@@ -359,7 +360,7 @@ class Tables:
             watcher.save(table, slots, writer)
 
 
-class TablesCopy:
+class TablesCopy(Watcher):
     """A consistent copy of all tables."""
 
     def __init__(self, tables: Tables, n: int, *, accumulators: bool) -> None:
@@ -377,12 +378,6 @@ class TablesCopy:
         for (of, _), part in self._parts.items():
             if of is table:
                 part.save(slots)
-
-    def replaced(self, slots: IntArray) -> None:
-        """What the rows were is in the copy."""
-
-    def lost(self, nodes: Collection[str]) -> None:
-        """See Watcher; no node keeps this copy."""
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         try:

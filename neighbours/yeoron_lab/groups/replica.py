@@ -9,14 +9,14 @@ optimiser of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 from embedding.kernel.fields import Column
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.rowmap import RowMap
-from embedding.server.rows.tables import Tables
+from embedding.server.rows.tables import Tables, Watcher
 from embedding.server.words.vocabulary import Vocabulary
 
 
@@ -29,7 +29,7 @@ class Moved:
     now: Annotated[FloatArray, Column("f4", ("n", "dim"))]
 
 
-class Drift:
+class Drift(Watcher):
     """Bases of all tables, by the slot of the row. Not thread-safe: the server's lock guards it."""
 
     def __init__(self, tables: Tables) -> None:
@@ -63,9 +63,6 @@ class Drift:
             if table is not Table.SUB:
                 moved = bases.slots(slots)
                 bases.free(moved[moved >= 0])
-
-    def lost(self, nodes: Collection[str]) -> None:
-        """See Watcher; no node keeps these."""
 
     def take(self) -> dict[Table, Moved]:
         """What moved since the last call, by table; from now on rows have new bases."""

@@ -9,27 +9,23 @@ A node also adds its residual to the rows that it pulls, so that it sees all tha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from embedding.exchange.codec import check
 from embedding.exchange.compression.base import Compressor, Halves, compressor
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.sending import FEEDBACKS, Sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
-from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
 from yeoron_lab.keeping.boundedrows import BoundedRows, RowsById
 from yeoron_lab.shards.client.split import places
-
-MOST_SQUARED_NORM = 1e12
-"""As on the server: beyond it training has diverged; NaN and infinity exceed it too."""
 
 
 @FEEDBACKS.register("residuals", NoTraits())
@@ -65,7 +61,8 @@ class Feedback(Sending):
         if rest:
             return self._whole_rest(push)
         entries = sum(delta.values.size for delta in push.deltas)
-        self._check(push)
+        for delta in push.deltas:
+            check(delta, f"push {push.sequence} of node {push.node}: table {delta.table}")
         left, plain, packed = self._left, list[RowDelta](), list[PackedDelta]()
         before, flushed = {}, {}
         for delta in push.deltas:
@@ -158,18 +155,6 @@ class Feedback(Sending):
                 packed.append(replace(by.pack(table, ids[own], part), shard=shard))
                 values[own] = part
         return packed
-
-    def _check(self, push: Push) -> None:
-        for delta in push.deltas:
-            flat = delta.values.reshape(-1)
-            flat = widen(flat) if flat.dtype == np.float16 else flat
-            with np.errstate(over="ignore", invalid="ignore"):
-                norm = float(np.dot(flat, flat))
-            if not (math.isfinite(norm) and norm <= MOST_SQUARED_NORM):
-                raise RefusedError(
-                    f"push {push.sequence} of node {push.node}: table {delta.table} holds values "
-                    "that are not finite or are absurdly large: the node's training has diverged."
-                )
 
 
 def _joined(*taken: RowsById) -> RowsById:

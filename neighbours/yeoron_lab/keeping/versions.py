@@ -7,14 +7,14 @@ last change and who made it, and the last change by another than that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import IntArray, Table
-from embedding.server.rows.tables import Tables
+from embedding.server.rows.tables import Tables, Watcher
 
 _BoolArray = npt.NDArray[np.bool_]
 _NOBODY = -1
@@ -22,8 +22,8 @@ _MARKS = np.dtype([("last", "i8"), ("other", "i8"), ("writer", "i4")], align=Tru
 """Of each slot: last change, who made it, last change by another. 24 bytes a row."""
 
 
-class RowVersions:
-    """Marks of all tables; a Watcher of them. Not thread-safe: the server's lock guards it.
+class RowVersions(Watcher):
+    """Marks of all tables; seen as they change. Not thread-safe: the server's lock guards it.
 
     clock  changes so far: sent to a node with the rows it gets
     """
@@ -55,10 +55,7 @@ class RowVersions:
             marks = self._marks[table] = np.concatenate([marks, more])
         return marks
 
-    def replaced(self, slots: IntArray) -> None:
-        """See Watcher; new rows were marked when they changed."""
-
-    def lost(self, nodes: Iterable[str]) -> None:
+    def lost(self, nodes: Collection[str]) -> None:
         self.clock += 1
         self._lost.update(dict.fromkeys(nodes, self.clock))
 

@@ -38,17 +38,8 @@ def shard_specs(
             "shards": 1,
         }
         server = config.model_copy(update=changes)
-        specs.append(
-            ShardSpec(
-                server=server,
-                index=index,
-                count=config.shards,
-                dim=dim,
-                buckets=buckets,
-                seed=seed,
-                identity=identity,
-            )
-        )
+        of_rows = {"dim": dim, "buckets": buckets, "seed": seed, "identity": identity}
+        specs.append(ShardSpec(server=server, index=index, count=config.shards, **of_rows))
     return specs
 
 
@@ -119,15 +110,15 @@ class Shards(Companion):
         self._links = rows.links
         self._config = config
         self._identity = identity
-        self.fleet = Fleet(
-            shard_specs(
-                config,
-                dim=rows.tables.dim,
-                seed=rows.tables.seed,  # a checkpoint may have brought another than asked for
-                identity=identity,
-                buckets=rows.composer.buckets,
-            )
-        )
+        # A checkpoint may have brought another seed than was asked for.
+        dim, seed, buckets = rows.tables.dim, rows.tables.seed, rows.composer.buckets
+        specs = shard_specs(config, dim=dim, seed=seed, identity=identity, buckets=buckets)
+        self.fleet = Fleet(specs)
+        self.unkept = self.fleet.unkept
+
+    @property
+    def pids(self) -> list[int]:
+        return self.fleet.pids
 
     def start(self) -> None:
         """Start the processes and connect; PlatformError when one does not start."""
