@@ -18,8 +18,8 @@ from embedding.server.rows.tables import Tables, Watcher
 
 _BoolArray = npt.NDArray[np.bool_]
 _NOBODY = -1
-_MARKS = np.dtype([("last", "i8"), ("other", "i8"), ("writer", "i4")], align=True)
-"""Of each slot: last change, who made it, last change by another. 24 bytes a row."""
+_MARKS = {"last": np.int64, "other": np.int64, "writer": np.int32}
+"""Of each slot: last change, last change by another than its writer, and who that is."""
 
 
 class RowVersions(Watcher):
@@ -30,7 +30,10 @@ class RowVersions(Watcher):
 
     def __init__(self) -> None:
         self.clock = 1
-        self._marks = {table: np.zeros(0, dtype=_MARKS) for table in Table}
+        self._marks: dict[Table, dict[str, npt.NDArray[Any]]] = {
+            table: {name: np.zeros(0, dtype=kind) for name, kind in _MARKS.items()}
+            for table in Table
+        }
         self._nodes: dict[str, int] = {}
         self._lost: dict[str, int] = {}
 
@@ -44,15 +47,15 @@ class RowVersions(Watcher):
         marks["last"][slots] = self.clock
         marks["writer"][slots] = by
 
-    def _of(self, table: Table, slots: IntArray) -> npt.NDArray[Any]:
+    def _of(self, table: Table, slots: IntArray) -> dict[str, npt.NDArray[Any]]:
         """Marks by slot; slots that were never marked count as changed by nobody that is known."""
         marks = self._marks[table]
-        lacking = int(slots.max(initial=0)) + 1 - len(marks)
-        if lacking > 0:
-            more = np.empty(max(lacking, len(marks)), dtype=_MARKS)
-            more["last"] = more["other"] = self.clock
-            more["writer"] = _NOBODY
-            marks = self._marks[table] = np.concatenate([marks, more])
+        known = len(marks["last"])
+        more = max(int(slots.max(initial=0)) + 1 - known, 0)
+        for name, kind in _MARKS.items() if more else ():
+            first = _NOBODY if name == "writer" else self.clock
+            fresh = np.full(max(more, known), first, dtype=kind)
+            marks[name] = np.concatenate([marks[name], fresh])
         return marks
 
     def lost(self, nodes: Collection[str]) -> None:
@@ -68,9 +71,9 @@ class RowVersions(Watcher):
         since  int64 [n], or one for all: the clock of the rows that the node keeps, -1 where it
                keeps none
         """
-        marks = self._of(table, slots)[np.maximum(slots, 0)]
-        own = marks["writer"] == self._nodes.get(node, _NOBODY - 1)
-        change = np.where(own, marks["other"], marks["last"])
+        marks, clipped = self._of(table, slots), np.maximum(slots, 0)
+        own = marks["writer"][clipped] == self._nodes.get(node, _NOBODY - 1)
+        change = np.where(own, marks["other"][clipped], marks["last"][clipped])
         least = self._lost.get(node, 0)
         lacks: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
         return lacks

@@ -114,11 +114,6 @@ class Shards(Companion):
         dim, seed, buckets = rows.tables.dim, rows.tables.seed, rows.composer.buckets
         specs = shard_specs(config, dim=dim, seed=seed, identity=identity, buckets=buckets)
         self.fleet = Fleet(specs)
-        self.unkept = self.fleet.unkept
-
-    @property
-    def pids(self) -> list[int]:
-        return self.fleet.pids
 
     def start(self) -> None:
         """Start the processes and connect; PlatformError when one does not start."""
