@@ -43,13 +43,13 @@ def extra_with(module: str) -> str | None:
     """
     name = _plain(module.partition(".")[0])
     lines = [pair for line in metadata.requires("yeoron") or () for pair in _LINE.findall(line)]
-    found = [
+    extras = [
         extra
         for library, extra in lines
         if _plain(library).removeprefix("apache_").removeprefix("python_") in (name, f"{name}_ko")
     ]
     neighbours = "all" if name.startswith("yeoron_") else None
-    return min(found, key=lambda extra: (_place(extra), extra), default=neighbours)
+    return min(extras, key=lambda extra: (_place(extra), extra), default=neighbours)
 
 
 def _place(extra: str) -> int:

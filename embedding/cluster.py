@@ -49,7 +49,7 @@ class PoolState:
 
 def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None) -> list[NodeSpec]:
     """The specification of every node of the pool."""
-    found = load_sources(settings.paths.sources) if sources is None else tuple(sources)
+    listed = load_sources(settings.paths.sources) if sources is None else tuple(sources)
     names = tuple(f"{settings.cluster.pool}-node-{i}" for i in range(settings.cluster.nodes))
     crawl = settings.crawl.model_copy(
         update={"frontier": SecretStr(settings.database_address("frontier"))}
@@ -63,7 +63,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
             name=name,
             peers=names,
             server=settings.server_location,
-            sources=found,
+            sources=listed,
             crawl=crawl,
             text=settings.text,
             stream=settings.stream,
@@ -121,7 +121,7 @@ def attach_pool(settings: Settings) -> PoolState:
                 started.append(spec.name)
     shown = pool_leases(settings)
     reading = {
-        spec.name: [name for name, one in shown["sources"].items() if one["node"] == spec.name]
+        spec.name: [name for name, lease in shown["sources"].items() if lease["node"] == spec.name]
         for spec in specs
     }
     return PoolState([spec.name for spec in specs], started, reading, shown["imbalance"])

@@ -285,47 +285,26 @@ class Settings(BaseSettings):
     toml: ClassVar[Path | None] = None
 
     paths: PathsConfig = PathsConfig()
-    """Where state is kept."""
     ports: PortsConfig = PortsConfig()
-    """Ports of the services that are not Yeoron's own."""
     hosts: HostsConfig = HostsConfig()
-    """Several hosts."""
     database: DatabaseConfig = DatabaseConfig()
-    """PostgreSQL in place of SQLite."""
     log: LogConfig = LogConfig()
-    """Log lines."""
     trace: TraceConfig = TraceConfig()
-    """Traces."""
     retention: RetentionConfig = RetentionConfig()
-    """For how long stores keep what they have."""
     cluster: ClusterConfig = ClusterConfig()
-    """The Dask cluster."""
     crawl: CrawlConfig = CrawlConfig()
-    """Fetching."""
     discover: DiscoverConfig = DiscoverConfig()
-    """The search for new sources."""
     text: TextConfig = TextConfig()
-    """Text preparation."""
     stream: StreamConfig = StreamConfig()
-    """Queue and replay memory."""
     model: ModelConfig = ModelConfig()
-    """The model and its hyperparameters."""
     node: NodeConfig = NodeConfig()
-    """A node's blocks and replay."""
     exchange: ExchangeConfig = ExchangeConfig()
-    """The wire between nodes and server."""
     server: ServerConfig = ServerConfig(port=8815, http_port=8816)
-    """The parameter server."""
     sync: SyncConfig = SyncConfig()
-    """How updates are synchronised."""
     evaluation: EvaluationConfig = EvaluationConfig()
-    """Evaluation and MLflow."""
     trends: TrendsConfig = TrendsConfig()
-    """Trend reports."""
     notify: NotifyConfig = NotifyConfig()
-    """Notices of trend reports."""
     web: PageConfig = PageConfig()
-    """The trends page."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:

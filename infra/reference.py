@@ -42,9 +42,9 @@ def cell(text: object) -> str:
     return line.replace("|", "\\|").replace("<", "&lt;")
 
 
-def _link(found: re.Match[str]) -> str:
-    link = f"[{found[1].rpartition('/')[2]}](../{found[1]}.md)"
-    return "(" * found[0].startswith("(") + link + ")" * found[0].endswith(")")
+def _link(match: re.Match[str]) -> str:
+    link = f"[{match[1].rpartition('/')[2]}](../{match[1]}.md)"
+    return "(" * match[0].startswith("(") + link + ")" * match[0].endswith(")")
 
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
@@ -256,7 +256,7 @@ def metrics() -> str:
 
 def error_kinds() -> str:
     """The page of errors: the hierarchy, exit codes, and the names of failures that are counted."""
-    found = [
+    kinds = [
         each
         for each in vars(errors).values()
         if isinstance(each, type) and issubclass(each, errors.YeoronError)
@@ -268,7 +268,7 @@ def error_kinds() -> str:
             str(each.exit_code),
             _first(each).strip(),
         )
-        for each in found
+        for each in kinds
     ]
     kinds = re.search(r"\((`message`[^)]*)\)", errors.RefusedError.__doc__ or "")
     return "".join(

@@ -238,7 +238,7 @@ def _check_free(repository: BackupRepository) -> None:
         raise InputError(
             f"backup: {repository.address} holds a backup; an empty place is accepted."
         )
-    if repository.read(UNFINISHED) is None and not repository.empty():
+    if repository.read(UNFINISHED) is None and repository.names():
         raise InputError(f"backup: {repository.address} is not empty; an empty place is accepted.")
 
 

@@ -137,8 +137,8 @@ def _schema(url: URL) -> str | None:
     """The schema that an address names by its search path."""
     given = url.query.get("options") or ""
     options = given if isinstance(given, str) else " ".join(given)
-    _, found, path = options.partition("search_path=")
-    return path.split()[0].split(",")[0] if found else None
+    _, marker, path = options.partition("search_path=")
+    return path.split()[0].split(",")[0] if marker else None
 
 
 def _environment(url: URL) -> Mapping[str, str]:

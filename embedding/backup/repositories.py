@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import fsspec
 
@@ -25,31 +25,40 @@ _PIECE = 4 * 1024 * 1024
 _Value = TypeVar("_Value")
 
 
-class BackupRepository(Protocol):
+class BackupRepository(ABC):
     """Holds files by name, with `/` between folders. PlatformError where it does not answer."""
 
     address: str
 
-    def empty(self) -> bool:
-        """Whether nothing is there."""
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Of all files."""
 
+    @abstractmethod
     def read(self, name: str) -> bytes | None:
         """A small file; None when it is not there."""
 
+    @abstractmethod
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, or replace it."""
 
+    @abstractmethod
     def put(self, source: Path, name: str) -> FileEntry:
         """Copy a file of this machine there; what was written."""
 
+    @abstractmethod
     def get(self, name: str, into: Path) -> FileEntry | None:
         """Copy a file from there to this machine; what came, None when it is not there."""
 
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
 
     def clear(self, but: str) -> None:
         """Remove everything but one file."""
+        for name in self.names():
+            if name != but:
+                self.remove(name)
 
 
 def open_repository(address: str) -> BackupRepository:
@@ -94,7 +103,7 @@ def _private(target: Path) -> Iterator[Any]:
         yield file
 
 
-class FolderRepository:
+class FolderRepository(BackupRepository):
     """A folder of a local or mounted file system."""
 
     def __init__(self, root: Path) -> None:
@@ -103,9 +112,10 @@ class FolderRepository:
         if self.root.exists() and not self.root.is_dir():
             raise InputError(f"{self.root}: a folder is expected, found a file.")
 
-    def empty(self) -> bool:
+    def names(self) -> list[str]:
         with self._reported("read"):
-            return not self.root.is_dir() or not any(self.root.iterdir())
+            files = (path for path in self.root.rglob("*") if not path.is_dir())
+            return [str(path.relative_to(self.root)) for path in files]
 
     def read(self, name: str) -> bytes | None:
         with self._reported("read"):
@@ -137,14 +147,6 @@ class FolderRepository:
         with self._reported("written"):
             (self.root / name).unlink(missing_ok=True)
 
-    def clear(self, but: str) -> None:
-        with self._reported("written"):
-            for path in self.root.iterdir():
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                elif path.name != but:
-                    path.unlink()
-
     @contextmanager
     def _reported(self, verb: str) -> Iterator[None]:
         try:
@@ -155,7 +157,7 @@ class FolderRepository:
             ) from error
 
 
-class ObjectRepository:
+class ObjectRepository(BackupRepository):
     """An fsspec file system other than the local one."""
 
     def __init__(self, filesystem: Any, root: str, address: str) -> None:
@@ -163,8 +165,8 @@ class ObjectRepository:
         self.root = root.rstrip("/")
         self.address = address.rstrip("/")
 
-    def empty(self) -> bool:
-        return not self._names()
+    def names(self) -> list[str]:
+        return objects_under(self.fs, self.root, "", self._asked)
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -195,14 +197,6 @@ class ObjectRepository:
             self._asked(lambda: self.fs.rm_file(self._path(name)))
         except FileNotFoundError:
             return
-
-    def clear(self, but: str) -> None:
-        for name in self._names():
-            if name != but:
-                self.remove(name)
-
-    def _names(self) -> list[str]:
-        return objects_under(self.fs, self.root, "", self._asked)
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"

@@ -97,14 +97,14 @@ def _read(repository: BackupRepository) -> BackupManifest:
 
 def _check(settings: Settings, manifest: BackupManifest) -> None:
     """Refuse settings that do not go with the backup, before anything is fetched."""
-    for name, mine, its in (
+    for name, here, stored in (
         ("model", settings.digest(), manifest.model),
         ("cluster.pool", settings.cluster.pool, manifest.pool),
     ):
-        if mine != its:
+        if here != stored:
             raise ConfigError(
-                f"restore: the backup is of a platform with another {name} ({its[:12]}, the "
-                f"settings say {mine[:12]}); its settings are in {CONFIGURATION}/settings.toml "
+                f"restore: the backup is of a platform with another {name} ({stored[:12]}, the "
+                f"settings say {here[:12]}); its settings are in {CONFIGURATION}/settings.toml "
                 "where it was given a file."
             )
     _check_server(settings, manifest)
@@ -133,12 +133,12 @@ def _check_server(settings: Settings, manifest: BackupManifest) -> None:
 def _check_places(settings: Settings, manifest: BackupManifest) -> None:
     """Refuse settings by which a store lies elsewhere than where it would be put."""
     home, addresses = settings.paths.home.resolve(), database_addresses(settings)
-    places = {home / "checkpoints": [state_folder(settings)]}
-    places[home / "checkpoints"] += [folder.parent for folder in shard_folders(settings)]
+    stores = {home / "checkpoints": [state_folder(settings)]}
+    stores[home / "checkpoints"] += [folder.parent for folder in shard_folders(settings)]
     for part, kind in manifest.databases.items():
         if kind == "sqlite" and database_kind(addresses[part]) == "sqlite":
-            places[home / part] = [sqlite_file(addresses[part]).parent]
-    for wanted, folders in places.items():
+            stores[home / part] = [sqlite_file(addresses[part]).parent]
+    for wanted, folders in stores.items():
         for folder in folders:
             if folder.resolve() != wanted:
                 raise ConfigError(

@@ -127,11 +127,11 @@ def _site(url: str, others: list[SourceConfig]) -> SourceConfig:
     from embedding.platform.beginning import find_source
 
     with errors.status(f"Looking at {url} …"):
-        found = find_source(url, settings().crawl, [source.name for source in others])
-    if found.source.url in {source.url for source in others}:
-        raise ConfigError(f"{url}: {found.source.url} is read already.")
-    print_line(f"  {found.what}")
-    return found.source
+        source, sentence = find_source(url, settings().crawl, [other.name for other in others])
+    if source.url in {other.url for other in others}:
+        raise ConfigError(f"{url}: {source.url} is read already.")
+    print_line(f"  {sentence}")
+    return source
 
 
 def _answer(question: str, given: str | None, usual: str, check: Callable[[str], T]) -> T:

@@ -32,11 +32,11 @@ def _mapping(given: Sequence[str]) -> dict[str, str]:
     from embedding.importing.readers import RECORD_FIELDS
 
     mapping: dict[str, str] = {}
-    for each in given:
-        name, _, column = each.partition("=")
+    for pair in given:
+        name, _, column = pair.partition("=")
         if name not in RECORD_FIELDS or not column or name in mapping:
             raise ConfigError(
-                f"--map {each}: FIELD=COLUMN is accepted, as in date=작성일, once for each of "
+                f"--map {pair}: FIELD=COLUMN is accepted, as in date=작성일, once for each of "
                 f"{', '.join(RECORD_FIELDS)}."
             )
         mapping[name] = column

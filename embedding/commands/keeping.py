@@ -244,12 +244,12 @@ def check(as_json: Json = False) -> None:
 
     chosen = settings_of()
     check_databases(chosen)
-    places = {name: where(chosen, name) for name in DATABASES}
+    addresses = {name: where(chosen, name) for name in DATABASES}
     if as_json:
-        print_json(places)
+        print_json(addresses)
         return
-    for name, place in places.items():
-        print_line(f"{name:<10} {place}")
+    for name, address in addresses.items():
+        print_line(f"{name:<10} {address}")
 
 
 def move() -> None:
@@ -273,9 +273,9 @@ def move() -> None:
         console.print("Nothing to move: there is no SQLite file in the home.")
         return
     table = Table("database", "tables with rows", "rows")
-    for one in done:
-        filled = [n for n in one.rows.values() if n]
-        table.add_row(one.name, f"{len(filled):,}", f"{sum(filled):,}")
+    for name, rows in done.items():
+        filled = [n for n in rows.values() if n]
+        table.add_row(name, f"{len(filled):,}", f"{sum(filled):,}")
     console.print(table)
     print_line(
         f"The files are kept with {MOVED_SUFFIX} after their names; remove them when all is well."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -94,7 +94,7 @@ def invite(
         float, typer.Option(min=0.01, max=720, help="Hours for which the file is good.")
     ] = 1.0,
     role: Annotated[
-        str,
+        Literal["node", "server"],
         typer.Option(help="What that host runs: node (workers) or server (the parameter server)."),
     ] = "node",
 ) -> None:
@@ -106,14 +106,12 @@ def invite(
     `yeoron invite server.json --role server`, where hosts.server is set
     """
     from embedding.kernel.private import ensure_secret
-    from embedding.platform.hosts import check_role
     from embedding.platform.hosts import invite as new_invitation
 
-    wanted = check_role(role)
     if out.exists():
         raise ConfigError(f"{out}: is there already; the name of a new file is accepted.")
     keep_private()
-    ensure_secret(out, new_invitation(settings_of(), hours, wanted).model_dump_json())
+    ensure_secret(out, new_invitation(settings_of(), hours, role).model_dump_json())
     print_line(f"{out}: good once, for {hours:g} h.")
 
 
@@ -193,9 +191,9 @@ def status(as_json: Json = False) -> None:
         sentence = f"yeoron: no platform runs in {chosen.paths.home}; this is of {whose}, at "
         print_line(sentence + chosen.server_status_url, "dim", to=errors)
     states = supervisor.states() if supervisor else {}
-    found = notes(server, simulated=chosen.crawl.replay_clock_url is not None)
+    sentences = notes(server, simulated=chosen.crawl.replay_clock_url is not None)
     if as_json:
-        print_json({"services": states, "server": server, "notes": found})
+        print_json({"services": states, "server": server, "notes": sentences})
         return
     if states:
         console.print(service_table(states))
@@ -208,7 +206,7 @@ def status(as_json: Json = False) -> None:
         console.print(shown)
     for line in status_lines(server):
         print_line(line)
-    for sentence in found:
+    for sentence in sentences:
         print_line(f"· {sentence}")
 
 
@@ -242,19 +240,21 @@ def doctor(as_json: Json = False) -> None:
     # Settings that cannot be read are themselves what it has to tell.
     with suppress(ConfigError):
         settings_of()
-    found = examine()
+    diagnoses = examine()
     if as_json:
-        print_json([one.to_dict() for one in found])
+        print_json([diagnosis.to_dict() for diagnosis in diagnoses])
     else:
-        console.print(_table(found))
-    raise typer.Exit(1 if any(one.state == "wrong" for one in found) else 0)
+        console.print(_table(diagnoses))
+    raise typer.Exit(1 if any(diagnosis.state == "wrong" for diagnosis in diagnoses) else 0)
 
 
-def _table(found: Sequence[Diagnosis]) -> Table:
+def _table(diagnoses: Sequence[Diagnosis]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    for one in found:
-        sentences = Text(one.found, overflow="fold")
-        if one.advice:
-            sentences.append(f"\n→ {one.advice}", style=_STYLES[one.state])
-        table.add_row(Text(one.state, style=_STYLES[one.state]), Text(one.check), sentences)
+    for diagnosis in diagnoses:
+        sentences = Text(diagnosis.found, overflow="fold")
+        if diagnosis.advice:
+            sentences.append(f"\n→ {diagnosis.advice}", style=_STYLES[diagnosis.state])
+        table.add_row(
+            Text(diagnosis.state, style=_STYLES[diagnosis.state]), Text(diagnosis.check), sentences
+        )
     return table

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from itertools import pairwise
 from pathlib import Path
 from pkgutil import resolve_name
 from types import NoneType
@@ -18,6 +15,7 @@ from pydantic import BaseModel
 from typer.core import TyperCommand
 
 from embedding.kernel.config import Config
+from embedding.kernel.meanings import field_meanings
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -52,9 +50,9 @@ class SettingsCommand(TyperCommand):
     def params(self) -> list[Any]:
         """Arguments and options of the command's function, and those that are settings."""
         if self._all is None:
-            order = [*self.first, *(each.name for each in self._own), *self.options]
+            order = [*self.first, *(option.name for option in self._own), *self.options]
             made = _made(type(self))
-            self._all = sorted([*self._own, *made], key=lambda each: order.index(each.name))
+            self._all = sorted([*self._own, *made], key=lambda option: order.index(option.name))
         return self._all
 
     @params.setter
@@ -117,7 +115,7 @@ def _made(kind: type[SettingsCommand]) -> list[Any]:
 
     made = [option(name, path) for name, path in kind.options.items()]
     command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in made}
+    command.__annotations__ = {option.name: option.annotation for option in made}
     app = typer.Typer(add_completion=False)
     app.command()(command)
     return list(typer.main.get_command(app).params)
@@ -127,8 +125,8 @@ def _kind(annotation: Any) -> Any:
     """What typer reads for a field: the settings themselves check the value."""
     if get_origin(annotation) is tuple:
         return list[str]
-    inner = [each for each in get_args(annotation) if each is not NoneType]
-    kinds: list[Any] = [each for each in (annotation, *inner) if each in _KINDS]
+    inner = [kind for kind in get_args(annotation) if kind is not NoneType]
+    kinds: list[Any] = [kind for kind in (annotation, *inner) if kind in _KINDS]
     return kinds[0] if kinds else str
 
 
@@ -221,17 +219,10 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
     pydantic would read the code in each process that imports a section, for 0.2 s of it.
     """
-    meanings_of = {}
+    meanings_of: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if issubclass(kind, Config) and kind is not Config:
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-            for field, below in pairwise(getattr(body, "body", ())):
-                match field, below:
-                    case (
-                        ast.AnnAssign(target=ast.Name(id=name)),
-                        ast.Expr(value=ast.Constant(value=str(meaning))),
-                    ):
-                        meanings_of[name] = " ".join(meaning.split())
+            meanings_of |= field_meanings(inspect.getsource(kind), kind.__name__)
     return meanings_of
 
 

@@ -136,56 +136,56 @@ _NAMED = 8
 File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.sources).")]
 
 
-def check_table(found: Sequence[SourceCheck]) -> Table:
+def check_table(checks: Sequence[SourceCheck]) -> Table:
     """A row for each source: robots, listing, first text, or what is wrong."""
     # A sentence that loses half of an address helps nobody.
     first = Column("first text", overflow="fold")
     table = Table("source", "robots.txt", "lists", first, "masked", show_lines=True)
-    for each in found:
+    for look in checks:
         table.add_row(
-            Text(f"{each.name}\n{each.kind}", style="" if each.ok else "red"),
-            Text(_robots(each)),
-            f"{each.listed:,}",
-            _first(each),
-            Text(_masked(each) or "–"),
+            Text(f"{look.name}\n{look.kind}", style="" if look.ok else "red"),
+            Text(_robots(look)),
+            f"{look.listed:,}",
+            _first(look),
+            Text(_masked(look) or "–"),
         )
     return table
 
 
-def _masked(each: SourceCheck) -> str:
-    return ", ".join(f"{n} {kind}" for kind, n in sorted(each.masked.items()))
+def _masked(look: SourceCheck) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in sorted(look.masked.items()))
 
 
-def _robots(each: SourceCheck) -> str:
-    if not each.robots:
+def _robots(look: SourceCheck) -> str:
+    if not look.robots:
         return "–"
-    delay = f"\n{each.crawl_delay:g} s apart" if each.crawl_delay else ""
-    return f"{each.robots}{delay}"
+    delay = f"\n{look.crawl_delay:g} s apart" if look.crawl_delay else ""
+    return f"{look.robots}{delay}"
 
 
-def _first(each: SourceCheck) -> Text:
-    if each.fault:
-        return Text(f"{each.fault}: {each.sentence}", style="red")
-    when = each.published_at or "no time"
-    why = "".join(f"\n{reason}" for reason in each.reasons)
-    return Text(f"{each.title or 'no title'}\n{when}, {each.characters:,} characters{why}")
+def _first(look: SourceCheck) -> Text:
+    if look.fault:
+        return Text(f"{look.fault}: {look.sentence}", style="red")
+    when = look.published_at or "no time"
+    why = "".join(f"\n{reason}" for reason in look.reasons)
+    return Text(f"{look.title or 'no title'}\n{when}, {look.characters:,} characters{why}")
 
 
-def page_table(each: SourceCheck) -> Table:
+def page_table(look: SourceCheck) -> Table:
     """What would be read of one page."""
-    date = f"{each.published_at} ({each.dated_by})" if each.published_at else "unknown"
+    date = f"{look.published_at} ({look.dated_by})" if look.published_at else "unknown"
     rows = {
-        "address": each.address or each.url,
-        "key": each.key,
-        "source": each.name,
-        "robots.txt": _robots(each),
-        "title": each.title,
+        "address": look.address or look.url,
+        "key": look.key,
+        "source": look.name,
+        "robots.txt": _robots(look),
+        "title": look.title,
         "date": date,
-        "author": each.author or "",
-        "length": f"{each.characters:,} characters",
-        "language": each.language,
-        "masked": _masked(each),
-        "reasons": "\n".join(f"{name}: {REASONS.get(name, '')}" for name in each.reasons),
+        "author": look.author or "",
+        "length": f"{look.characters:,} characters",
+        "language": look.language,
+        "masked": _masked(look),
+        "reasons": "\n".join(f"{name}: {REASONS.get(name, '')}" for name in look.reasons),
     }
     table = Table(box=SIMPLE_HEAD, show_header=False)
     for name, value in rows.items():
@@ -220,7 +220,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     if file is None:
         print_line(f"yeoron: the sources of {listed}.", "dim", to=errors)
     leased, blocked = pool_leases(chosen)["sources"], blocked_sources(chosen)
-    owner = {name: one["held_by"] for name, one in leased.items()}
+    owner = {name: lease["held_by"] for name, lease in leased.items()}
     owner |= dict.fromkeys(blocked, "blocked")
     faults: dict[str, dict[str, int]] = {}
     with suppress(UnavailableError):
@@ -240,8 +240,8 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
             _address(source, whole=console.width >= WIDE),
         )
     console.print(table)
-    for name, one in blocked.items():
-        print_line(f"blocked: {name}: {one.reason}")
+    for name, block in blocked.items():
+        print_line(f"blocked: {name}: {block.reason}")
     for source in sources:
         if counts := counted(faults.get(source.name, {})):
             print_line(f"{source.name}: {counts}")
@@ -299,17 +299,17 @@ def check(
 
         chosen = settings_of()
         if page is not None:
-            found = [check_page(chosen, page, seconds=seconds)]
+            checks = [check_page(chosen, page, seconds=seconds)]
         else:
             path = None if file is None else Path(file)
-            found = check_sources(chosen, path, only or (), seconds=seconds)
+            checks = check_sources(chosen, path, only or (), seconds=seconds)
     if as_json:
-        print_json([each.to_dict() for each in found])
+        print_json([look.to_dict() for look in checks])
     else:
-        console.print(check_table(found) if page is None else page_table(found[0]))
+        console.print(check_table(checks) if page is None else page_table(checks[0]))
         if not contact(chosen.crawl.user_agent):
             console.print("Set crawl.user_agent to an address or page by which you can be reached.")
-    if not all(each.ok for each in found):
+    if not all(look.ok for look in checks):
         raise typer.Exit(1)
 
 
@@ -347,7 +347,7 @@ def crawl(
     """
     chosen = settings_of()
     sources = crawled(file, chosen)
-    named = ", ".join(one.name for one in sources[:_NAMED])
+    named = ", ".join(source.name for source in sources[:_NAMED])
     more = f" and {len(sources) - _NAMED} more" if len(sources) > _NAMED else ""
     how_many = "1 source" if len(sources) == 1 else f"{len(sources)} sources"
     print_line(
@@ -401,27 +401,29 @@ def discover(
         changes["requests"] = requests
     config = chosen.discover.model_copy(update=changes)
     with console.status("Searching …"):
-        found = search(chosen, seeds or (), file=file, config=config)
+        discovery = search(chosen, seeds or (), file=file, config=config)
     if as_json:
-        print_json(found.to_dict())
+        print_json(discovery.to_dict())
         return
-    show(found)
+    show(discovery)
 
 
-def show(found: Discovery) -> None:
+def show(discovery: Discovery) -> None:
     """The proposals as a table, and why others are none."""
     # Nobody can approve half of an address.
     source = Column("source", overflow="fold")
     table = Table(source, "kind", "tokens/request", "why", "for example", title="Proposals")
-    for each in found.candidates:
-        example = each.titles[0][0] if each.titles else ""
-        gain = f"{each.tokens_per_request:,.0f}"
-        table.add_row(f"{each.name}\n{each.url}", each.kind, gain, each.why, example[:40])
-    console.print(table if found.candidates else "Nothing is proposed.")
-    for url, why in sorted(found.dropped.items()):
+    for candidate in discovery.candidates:
+        example = candidate.titles[0][0] if candidate.titles else ""
+        gain = f"{candidate.tokens_per_request:,.0f}"
+        table.add_row(
+            f"{candidate.name}\n{candidate.url}", candidate.kind, gain, candidate.why, example[:40]
+        )
+    console.print(table if discovery.candidates else "Nothing is proposed.")
+    for url, why in sorted(discovery.dropped.items()):
         print_line(f"· {url}: {why}")
-    refused = ", ".join(f"{n} {reason}" for reason, n in sorted(found.refused.items()))
+    refused = ", ".join(f"{n} {reason}" for reason, n in sorted(discovery.refused.items()))
     console.print(
-        f"{found.pages} pages looked at, {found.requests} requests"
+        f"{discovery.pages} pages looked at, {discovery.requests} requests"
         + (f"; failed: {refused}" if refused else "")
     )

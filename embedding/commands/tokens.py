@@ -70,18 +70,18 @@ def list_access(context: typer.Context, as_json: Json = False) -> None:
 
     Examples: `yeoron token list --json` · `yeoron account list`
     """
-    found = _of(context).list()
+    records = _of(context).list()
     if as_json:
-        print_json([vars(one) for one in found])
+        print_json([vars(record) for record in records])
         return
     from rich.markup import escape
     from rich.table import Table
 
     table = Table("name", "role", "made", "last used", "withdrawn")
-    for one in found:
-        times = (one.made, one.used, one.withdrawn)
-        shown = ("–" if at is None else f"{at:%Y-%m-%d %H:%M} UTC" for at in times)
-        table.add_row(escape(one.name), one.role, *shown)
+    for record in records:
+        times = (record.made, record.used, record.withdrawn)
+        shown = ("–" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC" for moment in times)
+        table.add_row(escape(record.name), record.role, *shown)
     console.print(table)
 
 

@@ -203,13 +203,11 @@ def validate(model: type[C], data: dict[str, Any], where: str) -> C:
 
 def toml_of(sections: Mapping[str, Mapping[str, Any]]) -> str:
     """TOML of flat sections; JSON's strings, numbers, booleans and lists are TOML's too."""
-    parts = (
-        "\n".join(
-            [f"[{name}]", *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in each.items())]
-        )
-        for name, each in sections.items()
-    )
-    return "\n\n".join(parts) + "\n"
+    lines: list[str] = []
+    for name, values in sections.items():
+        settings = (f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in values.items())
+        lines += ["", f"[{name}]", *settings]
+    return "\n".join(lines[1:]) + "\n"
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -37,11 +37,11 @@ def experiment_url(settings: Settings) -> str:
             if answer.status_code == httpx.codes.NOT_FOUND:
                 answer = client.post(f"{base}/create", json={"name": name, "tags": [kind]})
             reply = answer.raise_for_status().json()
-            place = reply["experiment"]["experiment_id"] if "experiment" in reply else None
-            place = place or reply["experiment_id"]
+            experiment = reply["experiment"]["experiment_id"] if "experiment" in reply else None
+            experiment = experiment or reply["experiment_id"]
             key, value = views.snapshots_view()
-            tag = {"experiment_id": place, "key": key, "value": value}
+            tag = {"experiment_id": experiment, "key": key, "value": value}
             client.post(f"{base}/set-experiment-tag", json=tag).raise_for_status()
     except (httpx.HTTPError, ValueError, KeyError):
         return settings.mlflow_url
-    return settings.mlflow_url + views.address(place, views.SNAPSHOTS_VIEW)
+    return settings.mlflow_url + views.address(experiment, views.SNAPSHOTS_VIEW)

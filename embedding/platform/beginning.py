@@ -42,14 +42,6 @@ class _Budget(DiscoverConfig):
     least_new: ClassVar = 0.0
 
 
-@dataclass(frozen=True)
-class FoundSource:
-    """What is read of an address. `what` says it in a sentence."""
-
-    source: SourceConfig
-    what: str
-
-
 @dataclass
 class Beginning:
     """The answers so far."""
@@ -104,8 +96,9 @@ def check_home(home: Path) -> Path:
     return home
 
 
-def find_source(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSource:
-    """Look at an address: it answers, robots.txt allows it, and it is or names a listing.
+def find_source(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> tuple[SourceConfig, str]:
+    """What is read of an address, and a sentence about it: it answers, robots.txt allows it, and it
+    is or names a listing.
 
     taken  names that other sources have
 
@@ -121,7 +114,7 @@ def find_source(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSour
     return asyncio.run(_look(url, config, taken))
 
 
-async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSource:
+async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> tuple[SourceConfig, str]:
     await _ask_robots(url, crawl)
     search = Discoverer(
         crawl, _Budget(requests=30), lambda text: dict.fromkeys(text.split(), 1), str
@@ -136,7 +129,7 @@ async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSour
     best = min(listings, key=lambda listing: (_KINDS.index(listing.kind), listing.url != url))
     values = {**best.settings, "name": _free(urlsplit(url).hostname or "site", taken)}
     source = validate(SourceConfig, {**values, "kind": best.kind, "url": best.url}, url)
-    return FoundSource(source, f"{best.kind} {best.url}, {best.listed} articles")
+    return source, f"{best.kind} {best.url}, {best.listed} articles"
 
 
 async def _ask_robots(url: str, crawl: CrawlConfig) -> None:

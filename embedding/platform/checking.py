@@ -106,7 +106,9 @@ def check_page(settings: Settings, url: str, *, seconds: float = 60.0) -> Source
     host = urlsplit(url).hostname
     file = settings.paths.sources
     known = load_sources(file) if file.exists() else ()
-    ours = (one for one in known if one.on_the_web and urlsplit(one.url).hostname == host)
+    ours = (
+        source for source in known if source.on_the_web and urlsplit(source.url).hostname == host
+    )
     source = next(ours, None)
     if source is None:
         source = validate(SourceConfig, {"name": "page", "kind": "page", "url": url}, url)

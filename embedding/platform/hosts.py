@@ -16,7 +16,7 @@ import socket
 import ssl
 import time
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -40,13 +40,6 @@ _REFUSED = {
 Role = Literal["node", "server"]
 """What a host that joins does: `node` runs Dask workers, and nodes on them; `server` runs the
 parameter server with its shards."""
-
-
-def check_role(given: str) -> Role:
-    """The role of this name; ConfigError where there is none."""
-    if given not in get_args(Role):
-        raise ConfigError(f"--role {given}: node and server are accepted.")
-    return cast("Role", given)
 
 
 class JoiningFile(Config):

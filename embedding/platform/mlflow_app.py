@@ -174,8 +174,8 @@ def mlflow_app(settings: Settings) -> App:
         if name == user:
             known = hmac.compare_digest(secret.encode(), password.encode())
             return OPERATOR if known else None
-        found = people.log_in(name, secret)
-        return None if found is None else found.role
+        person = people.log_in(name, secret)
+        return None if person is None else person.role
 
     return LoginRequired(app, role_of, own)
 
@@ -233,12 +233,12 @@ def _refuse_locations() -> tuple[dict[str, str], int] | None:
     else:
         return None
     try:
-        place = getattr(_get_request_message(shape), field)
+        location = getattr(_get_request_message(shape), field)
     except MlflowException:
         return None  # its handler says what is wrong
-    if not place or accepted.fullmatch(place):
+    if not location or accepted.fullmatch(location):
         return None
-    sentence = f"{field} {place[:200]!r}: only a path below mlflow-artifacts:/ is accepted here."
+    sentence = f"{field} {location[:200]!r}: only a path below mlflow-artifacts:/ is accepted here."
     return {"error_code": "INVALID_PARAMETER_VALUE", "message": sentence}, 400
 
 

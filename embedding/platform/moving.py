@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from embedding.crawl.frontier import Frontier
 from embedding.database.copying import copy_rows, merge_log, postgres_rows, sqlite_rows
@@ -35,16 +34,11 @@ SqlAlchemyStore(os.environ["MLFLOW_BACKEND_STORE_URI"], "mlflow-artifacts:/")
 """
 
 
-@dataclass(frozen=True)
-class MovedDatabase:
-    """A database that was moved, with the number of rows by table."""
-
-    name: DatabaseName
-    rows: Mapping[str, int]
-
-
-def move(settings: Settings, progress: Callable[[DatabaseName], None]) -> list[MovedDatabase]:
-    """Move each database that is on PostgreSQL by the settings and in a file of the home.
+def move(
+    settings: Settings, progress: Callable[[DatabaseName], None]
+) -> dict[DatabaseName, dict[str, int]]:
+    """Move each database that is on PostgreSQL by the settings and in a file of the home; the
+    number of rows of its tables, by database.
 
     Raises ConfigError, InputError or PlatformError; then what is not moved is where it was. The
     platform must be down.
@@ -55,14 +49,14 @@ def move(settings: Settings, progress: Callable[[DatabaseName], None]) -> list[M
             "address first."
         )
     check_databases(settings)
-    names = [one for one in on_postgres(settings) if settings.sqlite_file(one).is_file()]
+    names = [name for name in on_postgres(settings) if settings.sqlite_file(name).is_file()]
     for name in names:
         merge_log(settings.sqlite_file(name))
         _require_unused(settings, name)
-    done = []
+    done: dict[DatabaseName, dict[str, int]] = {}
     for name in names:
         progress(name)
-        done.append(MovedDatabase(name, _move(settings, name)))
+        done[name] = _move(settings, name)
     return done
 
 

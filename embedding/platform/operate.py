@@ -16,7 +16,6 @@ from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
 from embedding.platform.databases import check_databases, require_moved
 from embedding.platform.hosts import (
-    JoinedHost,
     address_now,
     ensure_authority,
     joined_host,
@@ -29,11 +28,11 @@ from embedding.platform.services import (
     airflow_processes,
     dask_scheduler,
     dask_workers,
-    delivery_service,
     door_service,
     mlflow_service,
     relay_service,
     server_service,
+    yeoron,
 )
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import SETTINGS_VARIABLE, PathsConfig, Settings
@@ -111,13 +110,6 @@ def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Serv
     return with_common(settings, services)
 
 
-def _joined_services(settings: Settings, host: JoinedHost) -> list[Service]:
-    if host.role == "server":
-        return [server_service(settings)]
-    delivery = [delivery_service()] if host.control else []
-    return [*dask_workers(settings, host.scheduler, address_now(host)), *delivery]
-
-
 def with_common(settings: Settings, services: Sequence[Service]) -> list[Service]:
     """The services with the environment that all of them share."""
     common = {
@@ -159,8 +151,12 @@ def bring_up(
                 f"hosts.address {settings.hosts.address}: {settings.paths.home} has joined a "
                 "control host, and is none itself; leave it out, or use another paths.home."
             )
-        services = with_common(settings, _joined_services(settings, host))
-        return _started(supervisor, services, progress, timeout)
+        own = [server_service(settings)]
+        if host.role != "server":
+            own = dask_workers(settings, host.scheduler, address_now(host))
+            if host.control:
+                own.append(Service("delivery", yeoron("deliver")))
+        return _started(supervisor, with_common(settings, own), progress, timeout)
     require_shared(settings, settings.database_address("frontier"))
     require_moved(settings)
     check_databases(settings)

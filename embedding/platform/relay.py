@@ -25,8 +25,8 @@ class ServerPages:
         self._location, self._config = location, config
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask("status")
-        return found
+        shown: dict[str, Any] = self._ask("status")
+        return shown
 
     def metrics(self) -> bytes:
         return str(self._ask("metrics")).encode()

@@ -45,9 +45,9 @@ def rotate(settings: Settings, tell: Callable[[str], None]) -> tuple[str, ...]:
     _replace(settings)
     tell(f"New tokens and certificates are in {settings.paths.secrets}.")
     begun = [
-        one
-        for one in (all_services(settings) if running else ())
-        if one.name in running and one.name.startswith(_HOLDERS)
+        service
+        for service in (all_services(settings) if running else ())
+        if service.name in running and service.name.startswith(_HOLDERS)
     ]
     for service in begun:
         supervisor.restart(service.name)

@@ -29,7 +29,8 @@ def _python(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, *arguments)
 
 
-def _yeoron(*arguments: str) -> tuple[str, ...]:
+def yeoron(*arguments: str) -> tuple[str, ...]:
+    """A command of Yeoron's own, as this process' Python runs it."""
     return _python("-m", "embedding.cli", *arguments)
 
 
@@ -37,7 +38,7 @@ def mlflow_service(settings: Settings) -> Service:
     """MLflow's tracking server with a local artifact folder, behind the platform's login."""
     return Service(
         name="mlflow",
-        command=_yeoron("mlflow"),
+        command=yeoron("mlflow"),
         ready=f"{settings.mlflow_url}/health",
         environment={"DO_NOT_TRACK": "true", **FREED_GOES_BACK},
     )
@@ -116,12 +117,7 @@ def dask_services(settings: Settings) -> list[Service]:
 def door_service(settings: Settings) -> Service:
     """Answers hosts that join."""
     address = f"tcp://{bracketed(settings.hosts.address)}:{settings.hosts.port}"
-    return Service("door", _yeoron("door"), ready=address)
-
-
-def delivery_service() -> Service:
-    """Brings the evidence of a joined host to the control host."""
-    return Service("delivery", _yeoron("deliver"))
+    return Service("door", yeoron("door"), ready=address)
 
 
 def relay_service(settings: Settings) -> Service:
@@ -129,14 +125,14 @@ def relay_service(settings: Settings) -> Service:
     later.
     """
     address = f"tcp://{bracketed(settings.server.http_host)}:{settings.server.http_port}"
-    return Service("server-pages", _yeoron("relay"), ready=address)
+    return Service("server-pages", yeoron("relay"), ready=address)
 
 
 def server_service(settings: Settings) -> Service:
     """The parameter server."""
     return Service(
         name="server",
-        command=_yeoron("serve"),
+        command=yeoron("serve"),
         ready=settings.server_status_url.replace("/status", "/health"),
         stop_seconds=30,
     )

@@ -83,6 +83,7 @@ class SyncConfig(Config):
     """A node that has been silent for this many seconds counts as gone: nobody waits for it."""
 
 
+@extended("server")
 class ServerConfig(Config):
     """One parameter server."""
 
@@ -222,9 +223,6 @@ class ServerConfig(Config):
     """What of the tables a shard holds: the rows of its ids, or some columns of every row. Columns
     are learnt where they lie: nodes send words and one number an example, so that bytes do not
     depend on the dimension (docs/concepts/topologies.md); sgns and cbow only."""
-
-    shards_port: int = Field(default=0, ge=0, le=65535)
-    """Port of the first shard, the others have the next ones; 0 takes free ones."""
 
     shards_dir: Path | None = None
     """Folder of the shards' checkpoints; None takes state_dir. Without any a shard that dies takes

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from embedding.kernel.config import Config
+from embedding.kernel.config import Config, extended
 from embedding.kernel.registry import NoTraits, Registry
 
 REPLAYS: Registry[Any, NoTraits] = Registry(
@@ -16,6 +16,7 @@ REPLAYS: Registry[Any, NoTraits] = Registry(
 """How sentences are drawn again: a `ReplayKind` each."""
 
 
+@extended("stream")
 class StreamConfig(Config):
     """Queue between crawler and gradients, and the replay memory behind it."""
 
@@ -34,8 +35,3 @@ class StreamConfig(Config):
 
     replay_tokens: int = Field(default=2_000_000, ge=1_000)
     """Tokens that the replay memory holds at most; the oldest sentences leave first."""
-
-    # Constants: a file that sets one is refused.
-    replay_alpha: ClassVar = 0.6  # Replay by loss: exponent of the priorities; 0 draws uniformly.
-    # Replay by loss: exponent of the importance weights; 1 is unbiased.
-    replay_beta: ClassVar = 0.4

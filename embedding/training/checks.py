@@ -106,9 +106,9 @@ def _check_topology(request: TrainRequest) -> None:
     SUMS_COMPRESSION.check(request.exchange.compression, where)
     mean, why = sync.combine == "mean", "what nodes moved is summed in shares"
     refuse(where, (mean, "combine mean", why, "sum"))
-    if topology.backend == "nccl" and (found := gpus()) < request.nodes:
+    if topology.backend == "nccl" and (cards := gpus()) < request.nodes:
         raise ConfigError(
-            f"backend nccl: {request.nodes} nodes need a GPU each and this machine has {found}; "
+            f"backend nccl: {request.nodes} nodes need a GPU each and this machine has {cards}; "
             "sockets or auto is accepted."
         )
 

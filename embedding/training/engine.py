@@ -116,11 +116,11 @@ def _work_folder(out: Path) -> Iterator[Path]:
         out.mkdir(parents=True, exist_ok=True)
         beside = not any(out.iterdir()) and not out.is_mount() and os.access(out.parent, os.W_OK)
         prefix = f"{_WORK}{out.resolve().name}-" if beside else _WORK
-        place = out.resolve().parent if beside else out
-        for left in place.glob(f"{prefix}*"):
+        folder = out.resolve().parent if beside else out
+        for left in folder.glob(f"{prefix}*"):
             with suppress(OSError), _locked(left):
                 shutil.rmtree(left)
-        work = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+        work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
     except OSError as error:
         raise InputError(
             f"out {out}: it cannot be written ({error.strerror or error}); a folder that can be "

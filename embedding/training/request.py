@@ -104,21 +104,15 @@ class TrainRequest(Config):
     pass, a word gets its row once it was read min_count times. Left out, words are counted where
     that is quick: plain text cut at blanks."""
     model: ModelConfig = ModelConfig()
-    """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
-    """How text becomes words."""
     node: NodeConfig = NodeConfig()
     """Blocks and replay: of it what was set, the rest is as `node_config` says."""
     server: ServerConfig = ServerConfig()
     """The server: of it what was set. Its tables live on the CPU where no device was set."""
     stream: StreamConfig = StreamConfig()
-    """Queue and replay memory."""
     sync: SyncConfig = SyncConfig()
-    """How nodes are kept in step."""
     exchange: ExchangeConfig = ExchangeConfig()
-    """How rows and deltas travel."""
     topology: TopologyConfig = TopologyConfig()
-    """How rows travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
 

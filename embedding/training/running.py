@@ -7,12 +7,10 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from embedding.exchange.client import ParameterClient
 from embedding.kernel.durable import sha256
@@ -154,11 +152,16 @@ def _cut(request: TrainRequest, server: ParameterServer) -> None:
         server.snapshotter.cut(Window(start, end))
 
 
+_SYNC = ("policy", "running", "switched", "dropped_pushes", "dropped_tokens")
+_PEAKS = {"reader": "reader_peak_memory_bytes", "gradient": "peak_memory_bytes"}
+
+
 def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -> TrainResult:
     status, meters = server.status(), server.state.meters
     reports = {name: dict(node.get("report") or {}) for name, node in status["nodes"].items()}
     tokens = int(status["tokens"])
     texts = [report.get("text") or {} for report in reports.values()]
+    behind = sum(pushes_behind * n for pushes_behind, n in meters.staleness.items())
     return TrainResult(
         tokens_trained=tokens,
         seconds=0.0,
@@ -185,35 +188,20 @@ def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -
         peak_memory={
             "train": peak_memory(),
             **{f"shard-{shard}": peak_memory(pid) for shard, pid in enumerate(server.shard_pids)},
-            **_peaks(reports),
+            **{
+                f"{name}-{process}": int(report[key])
+                for name, report in sorted(reports.items())
+                for process, key in _PEAKS.items()
+                if key in report
+            },
         },
         nodes=reports,
         transports=status["topology"],
         snapshots=server.snapshotter.refs(),
         resumed_tokens=before,
         replayed_tokens=int(status["replayed_tokens"]),
-        sync=_sync(status["sync"], meters.staleness),
+        sync={
+            **{name: status["sync"][name] for name in (*_SYNC, *SERVER_PARTS)},
+            "staleness": behind / max(sum(meters.staleness.values()), 1),
+        },
     )
-
-
-_KEPT = ("policy", "running", "switched", "dropped_pushes", "dropped_tokens")
-
-
-def _sync(status: dict[str, Any], staleness: Counter[int]) -> dict[str, Any]:
-    """How nodes were kept in step; `staleness`: pushes between a node's read and its push, mean."""
-    pushes = sum(staleness.values())
-    mean = sum(behind * n for behind, n in staleness.items()) / pushes if pushes else 0.0
-    return {**{name: status[name] for name in (*_KEPT, *SERVER_PARTS)}, "staleness": mean}
-
-
-_PEAKS = {"reader": "reader_peak_memory_bytes", "gradient": "peak_memory_bytes"}
-
-
-def _peaks(reports: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """Peak bytes by process, as far as the nodes reported them."""
-    return {
-        f"{name}-{process}": int(report[key])
-        for name, report in sorted(reports.items())
-        for process, key in _PEAKS.items()
-        if key in report
-    }

@@ -107,7 +107,9 @@ def surveyed(request: TrainRequest, calendar: Calendar) -> CorpusSurvey:
         if (starts < begun).any():
             late = int(np.argmax(starts < begun))
             latest = max([latest, *lines.when[:late].tolist()])
-            shown, before = (_shown(each, calendar) for each in (float(lines.when[late]), latest))
+            shown, before = (
+                _shown(moment, calendar) for moment in (float(lines.when[late]), latest)
+            )
             raise InputError(
                 f"{request.corpus}: line {lines.numbers[late] + 1} is dated {shown}, after a line "
                 f"of {before}; a dated corpus is learnt in time order: sort it by date."

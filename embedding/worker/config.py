@@ -7,11 +7,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from embedding.kernel.config import Config
+from embedding.kernel.config import Config, extended
 
 Weight = Annotated[float, Field(gt=0, le=100)]
 
 
+@extended("node")
 class NodeConfig(Config):
     """How a node fills its blocks and how much of the past it repeats."""
 
@@ -100,6 +101,3 @@ class NodeConfig(Config):
     # How quickly a row comes to rest under updates, for adding up what several nodes moved it by
     # (see `worker/learning/combining.py`); 0 adds all up.
     curvature: ClassVar = 0.03
-    # Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More
-    # take fewer messages, and learn from older rows.
-    minibatch: ClassVar = 512

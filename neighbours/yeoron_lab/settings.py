@@ -103,8 +103,33 @@ class TopShareSettings(Config):
     """topk: the share of a block's entries that is sent."""
 
 
+class ShardSettings(Config):
+    """Of a server whose rows lie on shards."""
+
+    shards_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the first shard, the others have the next ones; 0 takes free ones."""
+
+
+class ColumnSettings(Config):
+    """Of nodes that learn columns on shards: a constant, so a file that sets it is refused."""
+
+    # Pairs whose scores are asked for at once, and whose steps are summed. More take fewer
+    # messages, and learn from older rows.
+    minibatch: ClassVar = 512
+
+
+class ReplaySettings(Config):
+    """Of replay by loss: constants, so a file that sets one is refused."""
+
+    replay_alpha: ClassVar = 0.6  # Exponent of the priorities; 0 draws uniformly.
+    replay_beta: ClassVar = 0.4  # Exponent of the importance weights; 1 is unbiased.
+
+
 ADDED = {
     "sync": (BackupSettings, PacedSettings, RoundSettings, AutoSettings),
     "exchange": (StepSettings, TopShareSettings),
+    "server": (ShardSettings,),
+    "node": (ColumnSettings,),
+    "stream": (ReplaySettings,),
 }
 """By section: what an installation with the laboratory has there beside the core's own."""

@@ -63,18 +63,18 @@ class AccountAuthManager(SimpleAuthManager):
         if name == USER:
             known = hmac.compare_digest(password.encode(), _password().encode())
             return self._user(USER, _mark()) if known else None
-        found = self._people.log_in(name, password)
-        return None if found is None else self._user(found.name, found.digest)
+        person = self._people.log_in(name, password)
+        return None if person is None else self._user(person.name, person.digest)
 
     def _user(self, name: str, digest: str) -> AccountUser | None:
         """The user whose secret is the one that this digest or mark is of."""
         if name == USER:
             same = hmac.compare_digest(digest, _mark())
             return AccountUser(username=USER, role="admin", opened_by=digest) if same else None
-        found = self._people.find(digest)
-        if found is None or found.name != name:
+        person = self._people.find(digest)
+        if person is None or person.name != name:
             return None
-        return AccountUser(username=name, role=AIRFLOW_ROLES[found.role], opened_by=digest)
+        return AccountUser(username=name, role=AIRFLOW_ROLES[person.role], opened_by=digest)
 
     def serialize_user(self, user: SimpleAuthManagerUser) -> dict[str, Any]:
         return {"sub": user.username, _OPENED_BY: getattr(user, "opened_by", "")}

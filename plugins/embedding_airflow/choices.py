@@ -104,8 +104,8 @@ def _setting(file: Mapping[str, Any], section: str, name: str, default: str) -> 
     if given:
         return given
     table = file.get(section)
-    found = table.get(name) if isinstance(table, Mapping) else None
-    return found if isinstance(found, str) else default
+    value = table.get(name) if isinstance(table, Mapping) else None
+    return value if isinstance(value, str) else default
 
 
 def _snapshots(settings: FormSettings) -> tuple[str, ...]:
@@ -121,8 +121,8 @@ def _snapshots(settings: FormSettings) -> tuple[str, ...]:
         return ()
     gone = _json(folder / "withdrawn.json")
     ids = (name for name in names if "-" in name and name[0] != "." and name not in gone)
-    found = sorted(ids, reverse=True)
-    return tuple(name for name in found[:MOST] if (folder / name / sign).is_file())
+    newest = sorted(ids, reverse=True)
+    return tuple(name for name in newest[:MOST] if (folder / name / sign).is_file())
 
 
 def _sources(path: Path) -> list[dict[str, Any]]:
@@ -132,13 +132,13 @@ def _sources(path: Path) -> list[dict[str, Any]]:
 
 def _corpora(settings: FormSettings, tables: list[dict[str, Any]]) -> tuple[str, ...]:
     played = [each["path"] for each in tables if isinstance(each.get("path"), str)]
-    found = [settings.sources.absolute().parent / path for path in played]
+    files = [settings.sources.absolute().parent / path for path in played]
     data = os.environ.get("YEORON_DATA")
     if data:
         folder = Path(data).absolute()
         with suppress(OSError):
-            found += sorted(folder.iterdir()) if folder.is_dir() else [folder]
-    fit = (path for path in found if path.name.removesuffix(_PACKED).endswith(_CORPORA))
+            files += sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    fit = (path for path in files if path.name.removesuffix(_PACKED).endswith(_CORPORA))
     return tuple(dict.fromkeys(str(path) for path in fit if path.is_file()))
 
 
@@ -151,7 +151,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -125,14 +125,14 @@ def _sections(
 
 
 def _database(address: str) -> dict[str, object]:
-    found: dict[str, object] = {"sql_alchemy_conn": address}
+    variables: dict[str, object] = {"sql_alchemy_conn": address}
     if address.startswith("sqlite"):
         # One process writes at a time. The usual 5 s are too few while a disk is slow.
-        found["sql_alchemy_conn"] = f"{address}?{_PATIENT}"
+        variables["sql_alchemy_conn"] = f"{address}?{_PATIENT}"
     if address.startswith("postgresql"):
         # The one driver does both; Airflow would look for another, which is not installed.
-        found["sql_alchemy_conn_async"] = address
-    return found
+        variables["sql_alchemy_conn_async"] = address
+    return variables
 
 
 def of_api_server(environment: dict[str, str]) -> dict[str, str]:

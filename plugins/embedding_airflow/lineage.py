@@ -47,4 +47,6 @@ def of_task(operator: Any) -> Any:
 def _datasets(assets: Iterable[Any], version: str | None) -> list[Any]:
     ours = [asset for asset in assets if getattr(asset, "uri", "").startswith(f"{SCHEME}://")]
     # The list of sources has no snapshots.
-    return [to_dataset(one, version=None if one.name == "sources" else version) for one in ours]
+    return [
+        to_dataset(asset, version=None if asset.name == "sources" else version) for asset in ours
+    ]

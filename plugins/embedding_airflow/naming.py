@@ -51,8 +51,8 @@ def on_dag_run_success(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Air
         dag_run,
         [
             str(sentence)
-            for found in session.scalars(wanted)
-            for sentence in XComModel.deserialize_value(found)
+            for value in session.scalars(wanted)
+            for sentence in XComModel.deserialize_value(value)
         ],
     )
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Param
 
+import embedding
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES
+from embedding.kernel.meanings import field_meanings
 from embedding.models.traits import MODELS
 from embedding.server.policies.traits import POLICIES
 from embedding_airflow.choices import choices
 from embedding_airflow.windows import LABEL
 
 WINDOW_UNITS = ["auto", "hour", "day", "week", "month"]
+_FILES = {"training": "request.py"}
+FOR_EXPERTS = "For experts"
+"""The second part of a form, closed at first: what most runs leave as it is."""
 TOPOLOGY_HELP = "How rows travel; servers: two server groups, each with all rows."
 
 
@@ -44,6 +50,7 @@ def stream_params() -> dict[str, Param]:
         "on_timeout": Param(
             "go_on",
             type="string",
+            section=FOR_EXPERTS,
             enum=["go_on", "fail"],
             title="On timeout",
             description="When a source group has not passed the window in time: cut what was read "
@@ -124,15 +131,14 @@ def discover_params() -> dict[str, Param]:
             type=["null", "array"],
             items={"type": "string", "pattern": "^https?://"},
             title="Seeds",
-            description="Addresses to start from. Empty: discover.seeds, else the sites of your "
-            "sources.",
+            description=f"{_meaning('crawl', 'DiscoverConfig', 'seeds')} Empty: discover.seeds.",
         ),
         "requests": Param(
             None,
             type=["null", "integer"],
             minimum=1,
             title="Requests",
-            description="Most requests of the search. Empty: discover.requests.",
+            description=f"{_meaning('crawl', 'DiscoverConfig', 'requests')} Empty: as set.",
         ),
     }
 
@@ -143,20 +149,19 @@ def training_params() -> dict[str, Param]:
         "corpus": _offered(
             "Corpus",
             choices().corpora,
-            "A file of text (one sentence a line) or of dated JSONL to train on. Empty: an "
-            "invented corpus.",
+            f"{_meaning('training', 'TrainRequest', 'corpus')} Empty: an invented corpus.",
         ),
         "policies": _choices(
-            "Policies", ["bsp", "ssp"], POLICIES.names(), "How nodes and server synchronise."
+            "Policies", ["bsp", "ssp"], POLICIES, _meaning("server", "SyncConfig", "policy")
         ),
         "compressions": _choices(
             "Compressions",
             ["fp16"],
-            COMPRESSIONS.names(),
-            "How what nodes learnt is written when it is sent.",
+            COMPRESSIONS,
+            _meaning("exchange", "ExchangeConfig", "compression"),
         ),
         "topologies": _choices("Topologies", ["ps"], (*TOPOLOGIES, SERVERS), TOPOLOGY_HELP),
-        "models": _choices("Models", ["sgns"], MODELS.names(), "Which model is trained."),
+        "models": _choices("Models", ["sgns"], MODELS, _meaning("models", "ModelConfig", "model")),
         "dims": Param(
             [64],
             type="array",
@@ -164,31 +169,11 @@ def training_params() -> dict[str, Param]:
             minItems=1,
             uniqueItems=True,
             title="Dimensions",
-            description="Length of the word vectors; one run for each.",
+            description=_meaning("models", "ModelConfig", "dim"),
         ),
-        "nodes": Param(
-            2,
-            type="integer",
-            minimum=1,
-            maximum=64,
-            title="Nodes",
-            description="Nodes that train at the same time in each run.",
-        ),
-        "tokens": Param(
-            200_000,
-            type="integer",
-            minimum=1_000,
-            title="Tokens",
-            description="Each run stops after so many tokens.",
-        ),
-        "epochs": Param(
-            1,
-            type="integer",
-            minimum=1,
-            maximum=1_000,
-            title="Epochs",
-            description="How often the corpus is read.",
-        ),
+        "nodes": _number("nodes", 2, 1, 64),
+        "tokens": _number("tokens", 200_000, 1_000, None),
+        "epochs": _number("epochs", 1, 1, 1_000),
         "name": Param(
             "compare_training",
             type="string",
@@ -199,8 +184,18 @@ def training_params() -> dict[str, Param]:
     }
 
 
+def _meaning(room: str, section: str, name: str) -> str:
+    """What a setting means, by its docstring. Rooms are not imported: a DAG is parsed often."""
+    file = Path(embedding.__file__).parent / room / _FILES.get(room, "config.py")
+    return field_meanings(file.read_text(encoding="utf-8"), section)[name]
+
+
 def _moment(title: str, description: str) -> Param:
-    kind: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
+    kind: dict[str, Any] = {
+        "type": ["null", "string"],
+        "format": "date-time",
+        "section": FOR_EXPERTS,
+    }
     return Param(None, title=title, description=description, **kind)
 
 
@@ -211,19 +206,29 @@ def _offered(title: str, offered: Sequence[str], description: str) -> Param:
 
 
 def _seconds(title: str, default: float, minimum: float, description: str) -> Param:
-    return Param(default, title=title, type="number", minimum=minimum, description=description)
+    kind: dict[str, Any] = {"type": "number", "minimum": minimum, "section": FOR_EXPERTS}
+    return Param(default, title=title, description=description, **kind)
 
 
-def _choices(title: str, default: list[str], accepted: Sequence[str], description: str) -> Param:
+def _number(name: str, default: int, least: int, most: int | None) -> Param:
+    """A field of a training's request."""
+    kind: dict[str, Any] = {"type": "integer", "minimum": least}
+    if most is not None:
+        kind["maximum"] = most
+    meaning = _meaning("training", "TrainRequest", name)
+    return Param(default, title=name.capitalize(), description=meaning, **kind)
+
+
+def _choices(title: str, default: list[str], accepted: Iterable[str], description: str) -> Param:
     """Several of a few; `examples` makes the form show them as a list to pick from."""
-    items: dict[str, Any] = {"type": "string", "enum": list(accepted)}
+    names = list(accepted)
     return Param(
         default,
         type="array",
-        items=items,
-        examples=list(accepted),
+        items={"type": "string", "enum": names},
+        examples=names,
         title=title,
         minItems=1,
         uniqueItems=True,
-        description=description,
+        description=description.replace("{policies}", ", ".join(names)),
     )

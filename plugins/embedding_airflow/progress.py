@@ -165,14 +165,14 @@ def _silent(entry: Mapping[str, Any], watched_s: float) -> float:
 
 def _errors(status: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """What the nodes last could not fetch of these sources, where they say so."""
-    found: dict[str, str] = {}
+    running: dict[str, str] = {}
     for node in (status.get("nodes") or {}).values():
         reported = ((node or {}).get("report") or {}).get("sources") or {}
         for name in names:
             entry = reported.get(name)
             if isinstance(entry, Mapping) and entry.get("last_error"):
-                found[name] = str(entry["last_error"])
-    return found
+                running[name] = str(entry["last_error"])
+    return running
 
 
 def standing(

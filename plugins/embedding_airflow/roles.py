@@ -16,6 +16,6 @@ def role_of(user: Any) -> str:
     SimpleAuthManager's users have one role, FAB's have several with names.
     """
     several = getattr(user, "roles", None) or [getattr(user, "role", "")]
-    names = {str(getattr(one, "name", one) or "").lower() for one in several}
-    found = {_ROLES[name] for name in names if name in _ROLES}
-    return next((role for role in (OPERATOR, ANALYST) if role in found), READER)
+    names = {str(getattr(name, "name", name) or "").lower() for name in several}
+    roles = {_ROLES[name] for name in names if name in _ROLES}
+    return next((role for role in (OPERATOR, ANALYST) if role in roles), READER)

@@ -210,7 +210,9 @@ def _offered(settings: Settings, corpus: str | None) -> Path | None:
     if not corpus:
         return None
     path, home = Path(corpus).resolve(), settings.paths.home.resolve()
-    if path.is_relative_to(home) or path in {Path(one).resolve() for one in choices().corpora}:
+    if path.is_relative_to(home) or path in {
+        Path(offered).resolve() for offered in choices().corpora
+    }:
         return path
     raise ConfigError(
         f"corpus {corpus}: a file of the folder $YEORON_DATA, of a source or below {home} is "

@@ -203,7 +203,7 @@ def test_a_store_that_gives_nothing_leaves_the_home_empty(
 
 def test_a_place_that_lists_nothing_is_not_taken_for_empty(resting, s3, monkeypatch):
     back_up(resting, f"s3://{BUCKET}/monday")
-    monkeypatch.setattr(ObjectRepository, "_names", lambda _: [])
+    monkeypatch.setattr(ObjectRepository, "names", lambda _: [])
     with pytest.raises(InputError, match="holds a backup"):
         back_up(resting, f"s3://{BUCKET}/monday")
 

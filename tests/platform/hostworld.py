@@ -19,7 +19,7 @@ from embedding.cluster import attach_pool, dask_client, publish_sources
 from embedding.exchange.channel import Channel
 from embedding.kernel.private import private_folder
 from embedding.kernel.records import Window
-from embedding.platform.hosts import check_role, ensure_authority, invite
+from embedding.platform.hosts import ensure_authority, invite
 from embedding.platform.operate import all_services
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
@@ -54,7 +54,7 @@ def workers(settings: Settings) -> Any:
 
 
 def joining(settings: Settings, role: str = "node") -> Any:
-    return invite(settings, 1, check_role(role)).model_dump(mode="json")
+    return invite(settings, 1, role).model_dump(mode="json")
 
 
 def cut(settings: Settings, start: str, end: str) -> Any:

@@ -100,13 +100,13 @@ def test_everything_is_there_and_says_what_it_said(settings: Settings) -> None:
         for name in DATABASES
     }
     done = move(settings, quietly)
-    assert [one.name for one in done] == list(DATABASES)
+    assert list(done) == list(DATABASES)
     assert rows(settings) == expected
     assert files(settings) == {
         f"{name}.db{MOVED_SUFFIX}" for name in ("airflow", "mlflow", "yeoron")
     }
     require_moved(settings)
-    assert move(settings, quietly) == [], "a second time there is nothing to do"
+    assert move(settings, quietly) == {}, "a second time there is nothing to do"
 
     client = connect(settings.database_address("mlflow"))
     experiment = client.get_experiment_by_name("나의 실험")
@@ -190,7 +190,7 @@ def test_one_that_was_killed_before_its_file_was_renamed_is_not_copied_again(
         return copy(file, address)
 
     monkeypatch.setattr(moving, "copy_rows", noted)
-    assert [one.name for one in move(without_airflow, quietly)] == ["mlflow", "frontier"]
+    assert list(move(without_airflow, quietly)) == ["mlflow", "frontier"]
     assert copied == ["yeoron.db"]
     assert rows(without_airflow)["mlflow"] == there
 

@@ -30,19 +30,19 @@ class Diagnosis:
         return asdict(self)
 
 
-def fine(found: str) -> Diagnosis:
+def fine(sentence: str) -> Diagnosis:
     """All is well."""
-    return Diagnosis("ok", found)
+    return Diagnosis("ok", sentence)
 
 
-def warn(found: str, advice: str) -> Diagnosis:
+def warn(sentence: str, advice: str) -> Diagnosis:
     """It works, and an operator should know."""
-    return Diagnosis("warn", found, advice)
+    return Diagnosis("warn", sentence, advice)
 
 
-def wrong(found: str, advice: str) -> Diagnosis:
+def wrong(sentence: str, advice: str) -> Diagnosis:
     """It does not work."""
-    return Diagnosis("wrong", found, advice)
+    return Diagnosis("wrong", sentence, advice)
 
 
 HealthCheck = Callable[[], Iterable[Diagnosis]]

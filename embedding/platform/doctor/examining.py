@@ -15,7 +15,7 @@ from embedding.platform.doctor import content, machine, stores
 from embedding.platform.doctor.diagnosis import Diagnosis, HealthCheck, diagnose, fine, warn
 from embedding.platform.operate import running_supervisor
 from embedding.platform.ports import port_settings
-from embedding.server.config import SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.settings import GivenSettings, Settings, given_settings, load_settings
 from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import load_sources
@@ -124,7 +124,11 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
         for kind in SyncConfig.ADDED or ()
         for name in kind.model_fields
     },
-    "server.shards_port": (_without_shards, "server.shards is 1"),
+    **{
+        f"server.{name}": (_without_shards, "server.shards is 1")
+        for kind in ServerConfig.ADDED or ()
+        for name in kind.model_fields
+    },
     "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),
     "model.buckets": (lambda s: not s.model.traits.has_subwords, "the model has no n-grams"),
     "model.negative": (lambda s: not s.model.traits.draws_noise, "the model draws no noise"),

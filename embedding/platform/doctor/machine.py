@@ -43,10 +43,10 @@ _BASE = ("distributed", "kiwipiepy", "lxml", "numba", "pyarrow", "torch", "trafi
 
 
 def check_python(
-    found: tuple[int, int] | None = None, *, root: bool | None = None
+    running: tuple[int, int] | None = None, *, root: bool | None = None
 ) -> Iterator[Diagnosis]:
     """The version, and whose process this is."""
-    version = sys.version_info[:2] if found is None else found
+    version = sys.version_info[:2] if running is None else running
     shown = ".".join(map(str, version))
     if _OLDEST <= version <= _NEWEST:
         yield fine(f"Python {shown}.")

@@ -16,6 +16,7 @@ from embedding.worker.learning.training import Training
 from yeoron_lab.columns.checks import check_column_model
 from yeoron_lab.columns.minibatches import Minibatches, draws_of
 from yeoron_lab.columns.path import ColumnsOnShards
+from yeoron_lab.settings import ColumnSettings
 
 
 @dataclass(kw_only=True)
@@ -62,7 +63,7 @@ class ColumnTraining(Training):
             inputs=len(planned.words),
             draws=draws_of(self.setup.model),
             seed=tick.seed,
-            pairs=self.setup.config.minibatch,
+            pairs=ColumnSettings.minibatch,
             rate=tick.rate,
         )
 

@@ -24,12 +24,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.kernel.registry import NoTraits
 from embedding.stream.config import REPLAYS, StreamConfig
 from embedding.stream.ring import Measure, Sample, SentenceRing, check_priority, sample_alike
 from yeoron_lab.prioritised.initial import InitialPriorities
+from yeoron_lab.settings import ReplaySettings
 
 _FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn
 _MEMORY = 0.9  # of the running mean of measured priorities, an update
@@ -222,9 +224,9 @@ class ByLoss:
 
     @staticmethod
     def memory(config: StreamConfig, seed: int) -> PrioritisedReplay:
-        return PrioritisedReplay(
-            config.replay_tokens, seed, alpha=config.replay_alpha, beta=config.replay_beta, mix=MIX
-        )
+        settings = part_of(config, ReplaySettings)
+        alpha, beta = settings.replay_alpha, settings.replay_beta
+        return PrioritisedReplay(config.replay_tokens, seed, alpha=alpha, beta=beta, mix=MIX)
 
     @staticmethod
     def ranking(sample: float, min_count: int, capacity: int) -> InitialPriorities:

@@ -6,10 +6,12 @@ import logging
 import time
 from collections.abc import Sequence
 
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig
 from embedding.server.parts import Companion
 from yeoron_lab.processes import START_S, ProcessKeeper, own_line
+from yeoron_lab.settings import ShardSettings
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.rows import ShardedRows
 from yeoron_lab.shards.spec import ShardSpec
@@ -24,13 +26,13 @@ def shard_specs(
 ) -> list[ShardSpec]:
     """The shards of a server, each with a port and a state folder of its own; ConfigError for ports
     that they cannot have."""
-    _check_ports(config)
+    first = _first_port(config)
     specs = []
     home = config.shards_dir or config.state_dir
     for index in range(config.shards):
         folder = None if home is None else home / f"shard-{index}"
         changes = {
-            "port": config.shards_port + index if config.shards_port else 0,
+            "port": first + index if first else 0,
             "shards_port": 0,
             "state_dir": folder,
             "snapshots": None,
@@ -43,20 +45,21 @@ def shard_specs(
     return specs
 
 
-def _check_ports(config: ServerConfig) -> None:
-    first, last = config.shards_port, config.shards_port + config.shards - 1
-    if not first:
-        return
-    if last > 65535:
+def _first_port(config: ServerConfig) -> int:
+    """The port of the first shard, 0 for a free one each; ConfigError for what cannot be."""
+    first = part_of(config, ShardSettings).shards_port
+    last = first + config.shards - 1
+    if first and last > 65535:
         raise ConfigError(
             f"shards_port {first} with {config.shards} shards: the last would have port {last}; "
             f"at most {65536 - config.shards} is accepted."
         )
     for name, port in (("port", config.port), ("http_port", config.http_port)):
-        if first <= port <= last:
+        if first and first <= port <= last:
             raise ConfigError(
                 f"{name} {port}: the shards have ports {first} to {last}; another is accepted."
             )
+    return first
 
 
 class Fleet:

@@ -59,12 +59,12 @@ def compose(
     page = page.rstrip("/")
     sections = []
     stories = [
-        one
-        for one in report.stories
-        if _is_sure(one, report, config) and one.by_role().keys() & {*config.rankings}
+        story
+        for story in report.stories
+        if _is_sure(story, report, config) and story.by_role().keys() & {*config.rankings}
     ]
     if stories:
-        lines = tuple(_story(one, page) for one in stories[: config.most])
+        lines = tuple(_story(story, page) for story in stories[: config.most])
         sections.append(("Stories", lines))
     for name in config.rankings:
         rows: Sequence[TrendRow] = getattr(report, name)
@@ -99,8 +99,8 @@ def _of(row: TrendRow, name: str) -> str:
     parts = [detail, f"q {row.q:.2g}"]
     if row.since is not None:
         parts.append(f"since {row.since}")
-    near = [one.word for one in row.neighbours if one.changed][:_NEAR]
-    near = near or [one.word for one in row.neighbours][:_NEAR]
+    near = [neighbour.word for neighbour in row.neighbours if neighbour.changed][:_NEAR]
+    near = near or [neighbour.word for neighbour in row.neighbours][:_NEAR]
     if near:
         parts.append(f"near {', '.join(near)}")
     return "; ".join(parts)

@@ -36,17 +36,17 @@ class DiscoverSources(YeoronOperator):
         params = context["params"]
         changes = {"requests": params["requests"]} if params.get("requests") else {}
         config = settings.discover.model_copy(update=changes)
-        found = discover(settings, tuple(params.get("seeds") or ()), config=config)
+        discovery = discover(settings, tuple(params.get("seeds") or ()), config=config)
         self.log.info(
             "%d pages and %d requests; %d proposals, %d listings that bring nothing new.",
-            found.pages,
-            found.requests,
-            len(found.candidates),
-            len(found.dropped),
+            discovery.pages,
+            discovery.requests,
+            len(discovery.candidates),
+            len(discovery.dropped),
         )
-        if not found.candidates:
+        if not discovery.candidates:
             raise AirflowSkipException("No new source is proposed.")
-        proposals = [each.to_dict() for each in found.candidates]
+        proposals = [each.to_dict() for each in discovery.candidates]
         return [{column: each[column] for column in _COLUMNS} for each in proposals]
 
 

@@ -43,11 +43,13 @@ class OpenComparison(YeoronOperator):
             tracking_uri=settings.tracking_address,
             experiment=settings.evaluation.experiment,
             key=f"{self.dag_id} {context['run_id']}",
-            varied=[name for name in CHOICES if len({one[name] for one in grid}) > 1],
+            varied=[name for name in CHOICES if len({setting[name] for setting in grid}) > 1],
         )
         self.mlflow_run = place_of(settings, parent)
         self.log.info("%d settings, MLflow run %s.", len(grid), parent)
-        return [{"variant": label_of(one), "setting": one, "parent": parent} for one in grid]
+        return [
+            {"variant": label_of(setting), "setting": setting, "parent": parent} for setting in grid
+        ]
 
 
 class TrainSetting(YeoronOperator):
@@ -113,7 +115,7 @@ class CloseComparison(YeoronOperator):
         if not wanted:
             raise AirflowFailException("The comparison was not opened; see its first task.")
         done = [result["variant"] for result in ti.xcom_pull(task_ids=self.trained) or []]
-        failed = [one["variant"] for one in wanted if one["variant"] not in done]
+        failed = [opened["variant"] for opened in wanted if opened["variant"] not in done]
         parent = str(wanted[0]["parent"])
         finish(parent, tracking_uri=settings.tracking_address, failed=bool(failed))
         self.mlflow_run = place_of(settings, parent)

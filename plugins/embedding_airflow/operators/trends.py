@@ -110,8 +110,13 @@ def summary_of(report: TrendReport) -> dict[str, Any]:
         "notes": [note.code for note in report.notes],
         "significant": {name: len(report.significant(name)) for name in RANKINGS},
         "stories": [
-            {"id": one.id, "title": " ".join(one.title), "q": one.q, "documents": one.documents}
-            for one in report.stories[:_SHOWN]
+            {
+                "id": story.id,
+                "title": " ".join(story.title),
+                "q": story.q,
+                "documents": story.documents,
+            }
+            for story in report.stories[:_SHOWN]
         ],
         **{
             name: [

@@ -55,12 +55,12 @@ def start_parent(
         place = recording.experiment_id(client, f"{experiment}{SUFFIX}")
         run = recording.open_run(client, place, _PARENT, key or name, name)
         recording.log_params(client, run, params)
-        found = str(run.info.run_id)
-        client.set_experiment_tag(place, *views.comparison_view(found, varied))
-        table, charts = (views.address(place, found, charts=chart) for chart in (False, True))
+        run_id = str(run.info.run_id)
+        client.set_experiment_tag(place, *views.comparison_view(run_id, varied))
+        table, charts = (views.address(place, run_id, charts=chart) for chart in (False, True))
         text = f"[Table of these trainings]({table[1:]}) · [parallel coordinates]({charts[1:]})"
-        client.set_tag(found, _NOTE, text)
-    return found
+        client.set_tag(run_id, _NOTE, text)
+    return run_id
 
 
 def track_training(

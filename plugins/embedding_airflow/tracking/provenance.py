@@ -50,8 +50,8 @@ def _settings(
     manifest: Manifest, section: str, left_out: Mapping[str, object], only: Sequence[str] = ()
 ) -> dict[str, object]:
     """The settings of a section as `config.SECTION.NAME`, without those that are `said`."""
-    found = manifest.config.get(section)
-    flat = recording.flatten(found) if isinstance(found, Mapping) else {}
+    settings = manifest.config.get(section)
+    flat = recording.flatten(settings) if isinstance(settings, Mapping) else {}
     return {
         f"config.{section}.{name}": value
         for name, value in flat.items()
@@ -61,10 +61,10 @@ def _settings(
 
 def _at(manifest: Manifest, *path: str) -> object:
     """One setting of the manifest; None where it has none."""
-    found: object = manifest.config
+    value: object = manifest.config
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _mix(tokens: Mapping[str, int]) -> str | None:

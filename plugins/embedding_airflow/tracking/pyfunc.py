@@ -98,10 +98,10 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
 
 def _unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: npt.NDArray[np.float32] = np.divide(
+    cosines: npt.NDArray[np.float32] = np.divide(
         rows, norms, out=np.zeros_like(rows), where=norms > 0
     )
-    return found
+    return cosines
 
 
 mlflow.models.set_model(NearestWords())

@@ -32,8 +32,8 @@ def experiment_id(client: MlflowClient, name: str) -> str:
     """The experiment of this name, made when it is new; also when another process makes it."""
     from mlflow.exceptions import MlflowException
 
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
         try:
             return str(
                 client.create_experiment(
@@ -41,17 +41,17 @@ def experiment_id(client: MlflowClient, name: str) -> str:
                 )
             )
         except MlflowException:
-            found = client.get_experiment_by_name(name)
-            if found is None:
+            experiment = client.get_experiment_by_name(name)
+            if experiment is None:
                 raise
-    if found.lifecycle_stage != "active":
+    if experiment.lifecycle_stage != "active":
         raise ConfigError(
             f"evaluation.experiment: MLflow's experiment {name!r} was deleted; restore it or "
             "choose another name."
         )
-    if found.tags.get(EXPERIMENT_KIND) != KIND_OF_OURS:
-        client.set_experiment_tag(found.experiment_id, EXPERIMENT_KIND, KIND_OF_OURS)
-    return str(found.experiment_id)
+    if experiment.tags.get(EXPERIMENT_KIND) != KIND_OF_OURS:
+        client.set_experiment_tag(experiment.experiment_id, EXPERIMENT_KIND, KIND_OF_OURS)
+    return str(experiment.experiment_id)
 
 
 def _artifacts(client: MlflowClient) -> str | None:
@@ -65,13 +65,13 @@ def _artifacts(client: MlflowClient) -> str | None:
 def find_run(client: MlflowClient, experiment: str, kind: str, key: str) -> Run | None:
     """The run of this kind and key in the experiment (an id), None when there is none."""
     quoted = key.replace("\\", "").replace("'", "")
-    found = client.search_runs(
+    runs = client.search_runs(
         [experiment],
         filter_string=f"tags.`{KIND}` = '{kind}' and tags.`{KEY}` = '{quoted}'",
         order_by=["attributes.start_time ASC"],
         max_results=1,
     )
-    return found[0] if found else None
+    return runs[0] if runs else None
 
 
 def open_run(

@@ -126,7 +126,7 @@ def track_snapshot(
             recording.log_metrics(client, run.info.run_id, passed, step=step, timestamp=at)
             client.set_tag(run.info.run_id, registry.GATE, _in_words(verdict))
             lines = [headline(verdict, evaluation.metrics)]
-            lines += [one for one in snapshot.ref.lacks if one not in verdict.lacks]
+            lines += [sentence for sentence in snapshot.ref.lacks if sentence not in verdict.lacks]
             client.set_tag(run.info.run_id, _NOTE, "\n\n".join(lines))
     return TrackedRun(
         run_id=run.info.run_id,
@@ -161,7 +161,7 @@ def lineage(manifest: Manifest) -> dict[str, str]:
         "config_digest": manifest.config_digest,
         "tokenizer_digest": manifest.tokenizer_digest,
         "code_version": manifest.code_version,
-        DEGRADED: ", ".join(sorted({one.part for one in manifest.lacking})) or "no",
+        DEGRADED: ", ".join(sorted({missing.part for missing in manifest.lacking})) or "no",
         **{f"sha256.{name}": entry.sha256 for name, entry in manifest.files.items()},
     }
     return {

@@ -100,8 +100,8 @@ def move_aliases(
 
 def find_version(client: MlflowClient, model_name: str, run_id: str) -> ModelVersion | None:
     """The version that this run registered, None when it has not."""
-    found = client.search_model_versions(f"run_id = '{run_id}'")
-    return next((version for version in found if version.name == model_name), None)
+    versions = client.search_model_versions(f"run_id = '{run_id}'")
+    return next((version for version in versions if version.name == model_name), None)
 
 
 def _ensure_model(client: MlflowClient, model_name: str) -> None:
