@@ -117,9 +117,14 @@ def create_app(
 
 
 def _application(site: Site) -> FastAPI:
-    app = FastAPI(title="Yeoron", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="Yeoron",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        exception_handlers={**_HANDLERS},
+    )
     app.state.site = site
-    _errors(app, site)
     return app
 
 
@@ -206,98 +211,110 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
         return response
 
 
-def _errors(app: FastAPI, site: Site) -> None:  # noqa: C901 - a handler for each error
-    """What is answered to an error: a page in the reader's language, or a sentence as JSON."""
+def _page(request: Request) -> PageRequest:
+    return PageRequest(request.app.state.site, request)
 
-    def answer(request: Request, status: int, key: str = "", detail: str = "") -> Response:
-        """key: what a page says in the reader's language; detail: the sentence for programs."""
-        if _for_programs(request):
-            return JSONResponse({"error": detail or "there is no such answer."}, status)
-        return error_page(PageRequest(site, request), status, key, detail)
 
-    @app.exception_handler(TokenRefusedError)
-    def token_refused(request: Request, error: TokenRefusedError) -> Response:
-        t = PageRequest(site, request).words("period")
-        refused = {"error": str(error), "said": t(error.key, day=t.window(error.day))}
-        return JSONResponse(refused, 401, {"WWW-Authenticate": "Bearer"})
+def _answer(request: Request, status: int, key: str = "", detail: str = "") -> Response:
+    """key: what a page says in the reader's language; detail: the sentence for programs."""
+    if _for_programs(request):
+        return JSONResponse({"error": detail or "there is no such answer."}, status)
+    return error_page(_page(request), status, key, detail)
 
-    @app.exception_handler(TooManyError)
-    def too_many(_: Request, error: TooManyError) -> Response:
-        return JSONResponse({"error": str(error)}, 429, {"Retry-After": str(error.seconds)})
 
-    @app.exception_handler(LoginRequiredError)
-    def login_required(request: Request, _: LoginRequiredError) -> Response:
-        if _for_programs(request):
-            sentence = "log in first, or send a token (Authorization: Bearer yeoron_…)."
-            return JSONResponse({"error": sentence}, 401, {"WWW-Authenticate": "Bearer"})
-        target = _path(request) + (f"?{request.url.query}" if request.url.query else "")
-        login = PageRequest(site, request).links.page("login")
-        return RedirectResponse(f"{login}?{urlencode({'next': target})}", 303)
+def _token_refused(request: Request, error: TokenRefusedError) -> Response:
+    t = _page(request).words("period")
+    refused = {"error": str(error), "said": t(error.key, day=t.window(error.day))}
+    return JSONResponse(refused, 401, {"WWW-Authenticate": "Bearer"})
 
-    @app.exception_handler(HTTPException)
-    def http_error(request: Request, error: HTTPException) -> Response:
-        detail = "" if error.status_code == 404 and error.detail == "Not Found" else error.detail
-        key = "" if not detail else "not_yet" if error.status_code == 503 else "bad_address"
-        response = answer(request, error.status_code, key, str(detail))
-        response.headers.update(error.headers or {})
-        return response
 
-    @app.exception_handler(RequestValidationError)
-    def bad_request(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        return answer(request, 422, "bad_address", f"{first['loc'][-1]}: {first['msg']}.")
+def _too_many(_: Request, error: TooManyError) -> Response:
+    return JSONResponse({"error": str(error)}, 429, {"Retry-After": str(error.seconds)})
 
-    @app.exception_handler(NothingChosenError)
-    def nothing_chosen(request: Request, _: NothingChosenError) -> Response:
-        return nothing(PageRequest(site, request))
 
-    @app.exception_handler(LaterError)
-    def later(request: Request, _: LaterError) -> Response:
-        if not _for_programs(request) and not _path(request).endswith(".csv"):
-            return computing(PageRequest(site, request))
-        response = answer(request, 503, "not_yet", "the answer is being computed: ask again.")
-        response.headers["Retry-After"] = str(RETRY_S)
-        return response
+def _login_required(request: Request, _: LoginRequiredError) -> Response:
+    if _for_programs(request):
+        sentence = "log in first, or send a token (Authorization: Bearer yeoron_…)."
+        return JSONResponse({"error": sentence}, 401, {"WWW-Authenticate": "Bearer"})
+    target = _path(request) + (f"?{request.url.query}" if request.url.query else "")
+    login = _page(request).links.page("login")
+    return RedirectResponse(f"{login}?{urlencode({'next': target})}", 303)
 
-    @app.exception_handler(UnknownWordError)
-    def unknown_word(request: Request, error: UnknownWordError) -> Response:
-        if _for_programs(request):
-            return answer(request, 400, detail=str(error))
-        page = PageRequest(site, request)
-        return page.render("unknown.html", 404, word=error.word, nearest=error.nearest)
 
-    @app.exception_handler(YeoronError)
-    def known_error(request: Request, error: YeoronError) -> Response:
-        if isinstance(error, SnapshotError):
-            listing = site.answers.listing()
-            if not listing.refs and not _for_programs(request):
-                page = PageRequest(site, request)
-                return page.render("empty.html", 404, broken=listing.broken)
-            # Where the store lies on this machine is nothing to a reader of the page.
-            store = rf"(?<!\w){re.escape(site.config.snapshots)}(?!\w)"
-            return answer(request, 404, "snapshot_missing", re.sub(store, "the store", str(error)))
-        if isinstance(error, RoleError):
-            return answer(request, 403, f"needs_{error.needed}", str(error))
-        if isinstance(error, InputError):
-            key = error.key if isinstance(error, KeyedError) else "bad_address"
-            return answer(request, 400, key, str(error))
-        return answer(request, 500, "server_error", str(error))
+def _http_error(request: Request, error: HTTPException) -> Response:
+    detail = "" if error.status_code == 404 and error.detail == "Not Found" else error.detail
+    key = "" if not detail else "not_yet" if error.status_code == 503 else "bad_address"
+    response = _answer(request, error.status_code, key, str(detail))
+    response.headers.update(error.headers or {})
+    return response
 
-    @app.exception_handler(ModuleNotFoundError)
-    def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
-        return answer(request, 501, "server_error", f"{error.name} is not installed here.")
 
-    @app.exception_handler(OSError)
-    def not_kept(request: Request, error: OSError) -> Response:
-        if error.errno not in _NO_ROOM:
-            raise error
-        return answer(request, 507, "disk_full", "the disk is full; nothing was kept.")
+def _bad_request(request: Request, error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    return _answer(request, 422, "bad_address", f"{first['loc'][-1]}: {first['msg']}.")
 
-    @app.exception_handler(Exception)
-    def unknown_error(request: Request, _: Exception) -> Response:
-        response = answer(request, 500)
-        response.headers.update(HEADERS)  # this answer is made outside the middleware
-        return response
+
+def _later(request: Request, _: LaterError) -> Response:
+    if not _for_programs(request) and not _path(request).endswith(".csv"):
+        return computing(_page(request))
+    response = _answer(request, 503, "not_yet", "the answer is being computed: ask again.")
+    response.headers["Retry-After"] = str(RETRY_S)
+    return response
+
+
+def _unknown_word(request: Request, error: UnknownWordError) -> Response:
+    if _for_programs(request):
+        return _answer(request, 400, detail=str(error))
+    return _page(request).render("unknown.html", 404, word=error.word, nearest=error.nearest)
+
+
+def _known_error(request: Request, error: YeoronError) -> Response:
+    if isinstance(error, SnapshotError):
+        page = _page(request)
+        if not page.answers.listing().refs and not _for_programs(request):
+            return page.render("empty.html", 404, broken=page.answers.listing().broken)
+        # Where the store lies on this machine is nothing to a reader of the page.
+        store = rf"(?<!\w){re.escape(page.config.snapshots)}(?!\w)"
+        return _answer(request, 404, "snapshot_missing", re.sub(store, "the store", str(error)))
+    if isinstance(error, RoleError):
+        return _answer(request, 403, f"needs_{error.needed}", str(error))
+    if isinstance(error, InputError):
+        key = error.key if isinstance(error, KeyedError) else "bad_address"
+        return _answer(request, 400, key, str(error))
+    return _answer(request, 500, "server_error", str(error))
+
+
+def _not_installed(request: Request, error: ModuleNotFoundError) -> Response:
+    return _answer(request, 501, "server_error", f"{error.name} is not installed here.")
+
+
+def _not_kept(request: Request, error: OSError) -> Response:
+    if error.errno not in _NO_ROOM:
+        raise error
+    return _answer(request, 507, "disk_full", "the disk is full; nothing was kept.")
+
+
+def _unknown_error(request: Request, _: Exception) -> Response:
+    response = _answer(request, 500)
+    response.headers.update(HEADERS)  # this answer is made outside the middleware
+    return response
+
+
+_HANDLERS: dict[type[Exception], Any] = {
+    TokenRefusedError: _token_refused,
+    TooManyError: _too_many,
+    LoginRequiredError: _login_required,
+    HTTPException: _http_error,
+    RequestValidationError: _bad_request,
+    NothingChosenError: lambda request, _: nothing(_page(request)),
+    LaterError: _later,
+    UnknownWordError: _unknown_word,
+    YeoronError: _known_error,
+    ModuleNotFoundError: _not_installed,
+    OSError: _not_kept,
+    Exception: _unknown_error,
+}
+"""What is answered to an error: a page in the reader's language, or a sentence as JSON."""
 
 
 def _for_programs(request: Request) -> bool:
