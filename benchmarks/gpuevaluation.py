@@ -17,7 +17,7 @@ from torch import Tensor
 
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.judging import analogy, similarity
-from embedding.evaluation.pip import pip_loss, ppmi
+from embedding.evaluation.losses import pip_loss, ppmi
 from embedding.kernel.devices import to_host
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.server.rows.torchdevice import TorchDevice

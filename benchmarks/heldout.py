@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from embedding.evaluation.likelihood import nll
+from embedding.evaluation.losses import nll
 from embedding.kernel.records import FloatArray, IntArray
 
 PAIRS = 100_000

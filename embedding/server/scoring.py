@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from embedding.evaluation.likelihood import nll
-from embedding.evaluation.pip import pip_loss
+from embedding.evaluation.losses import nll, pip_loss
 from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, TimeArray, Window

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.evaluation.likelihood import nll
+from embedding.evaluation.losses import nll
 from embedding.kernel.errors import InputError
 
 

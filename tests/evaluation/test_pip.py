@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from embedding.evaluation.pip import pip_loss
+from embedding.evaluation.losses import pip_loss
 from embedding.kernel.errors import InputError
 
 
