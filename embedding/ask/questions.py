@@ -4,7 +4,7 @@ A question is a frozen dataclass. The first line of its docstring is its title, 
 the answer holds, and `Field` says what a field means and takes. Whoever asks writes
 `ContrastQuestion("news", "board").answer(answers)`: a page, a tool, a command, a method of
 `yeoron.Store`. The routes of `/api/v1` are made of the questions themselves, and so is a page that
-only shows an answer (`web/asking.py`).
+only shows an answer (`page_of`, `web/site.py`).
 """
 
 from __future__ import annotations

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import (
+    EvidenceOption,
+    SnapshotStoreOption,
     WriteFile,
     console,
     errors,
     log_to_stderr,
+    page_of,
     print_line,
     settings_of,
     write_whole,
 )
-from embedding.commands.store_options import EvidenceOption, SnapshotStoreOption, page_of
 
 if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
@@ -72,7 +74,7 @@ def export(
     `yeoron export vectors store --format word2vec -o vectors.bin` ·
     `yeoron export neighbours 2020-03 -o march.gexf`
     """
-    from embedding.commands.store_options import open_snapshot
+    from embedding.commands.common import open_snapshot
     from embedding.kernel.errors import ConfigError
 
     if what not in EXPORTED:

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import (
+    ID_HELP,
+    Id,
     Json,
+    SnapshotStoreOption,
     console,
     errors,
+    open_snapshot,
+    open_store,
     print_json,
     print_line,
     settings,
     settings_of,
 )
 from embedding.commands.live import ServerOption
-from embedding.commands.store_options import (
-    ID_HELP,
-    Id,
-    SnapshotStoreOption,
-    open_snapshot,
-    open_store,
-)
 from embedding.kernel.errors import RefusedError, UnavailableError
 
 if TYPE_CHECKING:

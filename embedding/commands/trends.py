@@ -21,9 +21,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from embedding.commands.common import Json, console, errors, print_json, print_line, settings_of
+from embedding.commands.common import (
+    Json,
+    SnapshotStoreOption,
+    console,
+    errors,
+    page_of,
+    print_json,
+    print_line,
+    settings_of,
+)
 from embedding.commands.option_groups import grouped
-from embedding.commands.store_options import SnapshotStoreOption, page_of
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 
 if TYPE_CHECKING:

@@ -44,8 +44,7 @@ from embedding.web.answering import (
     StoriesAnswer,
     WindowsAnswer,
 )
-from embedding.web.asking import route_of
-from embedding.web.site import AskedPage, PageRequest
+from embedding.web.site import AskedPage, PageRequest, route_of
 from embedding.web.wordview import axis_view, sentence_of, sources_of
 
 PREFIXES = ("/api/v1", "/api")

@@ -117,13 +117,9 @@ def create_app(
 
 
 def _application(site: Site) -> FastAPI:
-    app = FastAPI(
-        title="Yeoron",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        exception_handlers={**_HANDLERS},
-    )
+    app = FastAPI(title="Yeoron", docs_url=None, redoc_url=None, openapi_url=None)
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
     app.state.site = site
     return app
 

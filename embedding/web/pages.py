@@ -44,13 +44,12 @@ from embedding.trends.rows import (
 )
 from embedding.web import brief, formats
 from embedding.web.answering import API_WAIT_S
-from embedding.web.asking import PAGE_WAIT_S, page_of
 from embedding.web.charts import COLOURS, days_view, map_data, nearness_chart, rates_chart, span
 from embedding.web.findings import change_sentences
 from embedding.web.handout.content import make_handout
 from embedding.web.handout.writing import FORMATS
 from embedding.web.plain import plain, plain_beside, plain_map, topical
-from embedding.web.site import AskedPage, PageRequest
+from embedding.web.site import PAGE_WAIT_S, AskedPage, PageRequest, page_of
 from embedding.web.text import PageText
 from embedding.web.wordview import history_sentences, last_with_neighbours, sentence_of, word_view
 
