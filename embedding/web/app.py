@@ -47,7 +47,7 @@ from embedding.web.login import (
     local_path,
     read_form,
 )
-from embedding.web.pages import computing, error_page, nothing, page_routes
+from embedding.web.pages import RETRY_S, computing, error_page, nothing, page_routes
 from embedding.web.site import (
     STATIC_TYPES,
     AskedPage,
@@ -61,8 +61,6 @@ from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, acc
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 3
-"""Seconds after which an answer that is being computed is asked for again."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 OPENAPI = "/api/v1/openapi.json"
 _ABOUT = """What Yeoron's page shows, for programs: read only.

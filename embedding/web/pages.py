@@ -54,8 +54,8 @@ from embedding.web.text import PageText
 from embedding.web.wordview import history_sentences, last_with_neighbours, sentence_of, word_view
 
 log = logging.getLogger(__name__)
-
-_RETRY_S = 3
+RETRY_S = 3
+"""Seconds after which what is being computed is asked for again."""
 AT_ONCE_S = 0.03
 SOON_S = 0.3
 """A brief waits so long for what its sources disagree on."""
@@ -594,7 +594,7 @@ def nothing(page: PageRequest) -> HTMLResponse:
 def computing(page: PageRequest) -> HTMLResponse:
     """Asks again by itself."""
     response = page.render("computing.html", 202)
-    response.headers["Refresh"] = str(_RETRY_S)
+    response.headers["Refresh"] = str(RETRY_S)
     return response
 
 

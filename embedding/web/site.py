@@ -1,7 +1,5 @@
 """What all routes share: answers, live stream, templates, shipped files, login; and routes made of
-questions: what an address asks (`ask/questions.py`), and how its answer is shown.
-
-docs/extending.md adds such a page: a question, a template, and `page_of(…)`.
+questions, as docs/extending.md adds them: a question, a template, and `page_of(…)`.
 """
 
 from __future__ import annotations
