@@ -385,7 +385,7 @@ def test_a_failure_of_the_server_itself_is_told_without_its_content(server, chan
     def fail(since):
         raise RuntimeError("비밀 문장")
 
-    monkeypatch.setattr(server.state, "delta", fail)
+    monkeypatch.setattr(server.state.words, "delta", fail)
     with pytest.raises(ExchangeError, match="RuntimeError") as caught:
         channel.request(Message({"op": "vocabulary", "since": 0}))
     assert "비밀" not in str(caught.value)
