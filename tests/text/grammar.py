@@ -15,6 +15,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+from phrases import phrases
+
+DATA = phrases("grammar")
+
 FULL = str.maketrans("0123456789", "０１２３４５６７８９")
 SAID = str.maketrans("0123456789", "공일이삼사오육칠팔구")
 ALIKE = str.maketrans("01", "Ol")
@@ -88,26 +92,7 @@ def card(rng: random.Random) -> str:
     return joined(rng, groups, gaps)
 
 
-BANKS: dict[str, tuple[int, ...]] = {
-    "국민은행": (6, 2, 6),
-    "신한은행": (3, 3, 6),
-    "우리은행": (4, 3, 6),
-    "하나은행": (3, 6, 5),
-    "농협": (3, 4, 4, 2),
-    "기업은행": (3, 6, 2, 3),
-    "카카오뱅크": (4, 2, 7),
-    "토스뱅크": (4, 4, 4),
-    "케이뱅크": (3, 3, 6),
-    "우체국": (6, 2, 6),
-    "새마을금고": (4, 4, 4, 1),
-    "SC제일은행": (3, 2, 6),
-    "대구은행": (3, 2, 6, 1),
-    "부산은행": (3, 4, 4, 2),
-    "산업은행": (3, 4, 4, 3),
-    "수협": (4, 4, 4),
-    "신협": (3, 3, 6),
-    "전북은행": (3, 2, 7),
-}
+BANKS = DATA["BANKS"]
 
 
 def account(rng: random.Random) -> tuple[str, str, str]:
@@ -170,22 +155,7 @@ CUED: dict[str, Callable[[random.Random], tuple[str, str, str]]] = {
 }
 KINDS = (*PLAIN, *CUED)
 
-FRAMES = (
-    ("제 연락처는 ", "입니다."),
-    ("연락 주세요 ", " 부탁드립니다"),
-    ("", ""),
-    ("억울해서 글을 올립니다. ", " 꼭 확인해 주세요!"),
-    ("2019년 8월 15일에 남긴 것은 ", ", 그 뒤로 답이 없습니다."),
-    ("문의: ", "\n감사합니다"),
-    ("(", ") 이 사람을 처벌해 주세요"),
-    ("담당자 홍길동(", ")에게 3번이나 물었습니다"),
-    ("'", "'라고 적혀 있었습니다"),
-    ("번호 ", "로 50,000원을 보냈습니다"),
-    ("안녕하세요, ", "번 쓰는 사람입니다"),
-    ("제보합니다→ ", " ←여기로"),
-    ("12월 3일, ", "에서 문자가 왔어요ㅠㅠ"),
-    ("확인하니 ", "이었고 30% 할인이라고 했습니다"),
-)
+FRAMES = DATA["FRAMES"]
 
 
 def noisy(rng: random.Random, piece: str) -> str:

@@ -1,46 +1,24 @@
-"""A grammar as a careful clerk of a test desk fills it: forms by kind, four places, plain noise."""
+"""A grammar as a careful clerk of a test desk fills it: forms by kind, four places, plain noise.
+
+Slots of its frames: `{resident} {foreigner} {phone} {mobile} {landline} {card} {account} {email}
+{at} {name_at}` are personal; `{bank}` is the bank of the account that follows; others are not.
+"""
 
 import random
 import re
 from collections.abc import Iterator
 
 import values_clerk as values
-from frames_clerk import FRAMES
-from innocent_clerk import CHAT, INNOCENT
+from phrases import phrases
 
+DATA = phrases("grammar_clerk")
+
+FRAMES, INNOCENT, CHAT = DATA["FRAMES"], DATA["INNOCENT"], DATA["CHAT"]
 SLOT = re.compile(r"\{(\w+)\}")
 KIND = {"mobile": "phone", "landline": "phone", "at": "handle", "name_at": "handle"}
 FAMILY = "김이박최정강조윤장임한오서신권황안송류홍"
-GIVEN = [
-    "민수",
-    "지혜",
-    "영호",
-    "서연",
-    "도윤",
-    "하은",
-    "준호",
-    "은정",
-    "상철",
-    "미경",
-    "태현",
-    "수빈",
-    "지우",
-    "현우",
-]
-PLACES = [
-    "강남",
-    "수원",
-    "부산",
-    "대전",
-    "춘천",
-    "전주",
-    "제주",
-    "마포",
-    "분당",
-    "일산",
-    "해운대",
-    "동탄",
-]
+GIVEN = DATA["GIVEN"]
+PLACES = DATA["PLACES"]
 PARTICLES = ["로", "으로", "에", "은", "는", "이", "가", "을", "를", "와", "도", "만", "라고", ""]
 ENDINGS = ["입니다", "이에요", "예요", "이고요", "인데요", " 입니다", "임", "이요"]
 KINDS = ("resident", "foreigner", "phone", "card", "account", "email", "handle", "several")

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator
 
 import values_evader as values
-from frames_evader import FRAMES
-from innocent_evader import CHAT, INNOCENT
+from phrases import phrases
 
+DATA = phrases("grammar_evader")
+
+FRAMES, INNOCENT, CHAT = DATA["FRAMES"], DATA["INNOCENT"], DATA["CHAT"]
 SLOT = re.compile(r"\{(#?\w+)\}")
 KINDS = ("resident", "foreigner", "phone", "card", "account", "email", "handle", "several")
 

@@ -6,18 +6,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from phrases import phrases
+
+DATA = phrases("grammar_other")
+
 FAMILY = ("김", "이", "박", "최", "정", "강", "조", "윤")
 GIVEN = ("민준", "서연", "도윤", "하은", "지호", "수빈", "영희", "철수")
 WORDS = ("sunny", "tiger", "bluesky", "korea", "mono", "cheolsu", "younghee", "dev", "shop", "king")
-SITES = (
-    "naver.com",
-    "kakao.com",
-    "nate.com",
-    "outlook.com",
-    "yonsei.ac.kr",
-    "seoul.go.kr",
-    "co.kr",
-)
+SITES = DATA["SITES"]
 
 
 class Writer:
@@ -242,16 +238,7 @@ class Writer:
 
 
 KINDS = ("resident", "phone", "card", "account", "email", "handle")
-FRAMES = (
-    ("팝니다! 상태 A급\n", "\n네고 사절"),
-    ("아 진짜 짜증나네요ㅋㅋㅋ ", " 여기 사기꾼임"),
-    ("원고 대리인의 주장에 따르면 ", " 등을 종합하여 본다."),
-    ("-----\n", "\n-----"),
-    ("혹시 아시는 분? ", " 이거 맞나요??"),
-    ("1. 성명 2. ", " 3. 기타"),
-    ("5만원에 샀는데 ", " 답장이 없음..."),
-    ("", ""),
-)
+FRAMES = DATA["FRAMES"]
 
 
 def positives(seed: int, count: int) -> Iterator[tuple[str, str, str, str]]:

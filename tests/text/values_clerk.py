@@ -3,76 +3,20 @@
 import random
 from collections.abc import Callable
 
+from phrases import phrases
+
+DATA = phrases("values_clerk")
+
 Rng = random.Random
 WIDE = {ord("0") + i: chr(0xFF10 + i) for i in range(10)} | {ord("-"): "－"}
 MOBILE_SEPARATORS = ["-"] * 12 + ["", "", "", "", " ", " ", ".", ".", " - ", "–", "‑", "－", "·"]
-LOCALS = [
-    "minsu",
-    "jihye",
-    "happy",
-    "sky",
-    "love",
-    "star",
-    "hana",
-    "yuna",
-    "seoul",
-    "dream",
-    "kdh",
-    "ljy",
-    "park.js",
-    "kim",
-    "lee",
-    "choi",
-    "blue",
-    "sunny",
-    "coffee",
-    "moon",
-    "mom",
-    "papa",
-    "apple",
-    "dev",
-    "hello",
-    "info",
-    "help",
-    "shop",
-    "master",
-    "jin",
-    "hoon",
-]
+LOCALS = DATA["LOCALS"]
 DOMAINS = ["naver.com"] * 6 + ["gmail.com"] * 5 + ["daum.net", "hanmail.net", "kakao.com"] * 2
 DOMAINS += ["nate.com", "hotmail.com", "yahoo.co.kr", "outlook.com", "icloud.com", "korea.kr"]
 DOMAINS += ["snu.ac.kr", "mail.hansol.co.kr", "dreamwiz.com", "seoul.go.kr", "abc-tech.io"]
-AREAS = [
-    "02",
-    "031",
-    "032",
-    "033",
-    "041",
-    "042",
-    "043",
-    "044",
-    "051",
-    "052",
-    "053",
-    "054",
-    "055",
-    "061",
-    "062",
-    "063",
-    "064",
-]
+AREAS = DATA["AREAS"]
 # bank, the groups of digits of its account numbers, a usual beginning
-BANKS = [
-    ("국민은행", (6, 2, 6), ""), ("KB국민", (6, 2, 6), ""), ("국민", (6, 2, 6), ""),
-    ("신한은행", (3, 3, 6), "110"), ("신한", (3, 3, 6), "110"), ("우리은행", (4, 3, 6), "1002"),
-    ("우리", (4, 3, 6), "1005"), ("하나은행", (3, 6, 5), ""), ("농협", (3, 4, 4, 2), "302"),
-    ("NH농협", (3, 4, 4, 2), "351"), ("기업은행", (3, 6, 2, 3), ""), ("IBK기업", (3, 6, 2, 3), ""),
-    ("카카오뱅크", (4, 2, 7), "3333"), ("카뱅", (4, 2, 7), "3333"), ("토스뱅크", (4, 4, 4), "1000"),
-    ("케이뱅크", (3, 3, 6), "100"), ("새마을금고", (4, 4, 4, 1), "9002"),
-    ("우체국", (6, 2, 6), ""), ("SC제일은행", (3, 2, 6), ""), ("대구은행", (3, 2, 6, 1), "50"),
-    ("부산은행", (3, 4, 4, 2), "101"), ("신협", (3, 3, 6), "131"), ("수협", (4, 4, 4), "1010"),
-    ("광주은행", (3, 3, 6), ""), ("전북은행", (3, 2, 7), ""), ("씨티은행", (3, 6, 3), ""),
-]  # fmt: skip
+BANKS = DATA["BANKS"]
 
 
 def digits(rng: Rng, count: int) -> str:

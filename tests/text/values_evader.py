@@ -3,56 +3,18 @@
 import random
 from collections.abc import Callable
 
+from phrases import phrases
+
+DATA = phrases("values_evader")
+
 Rng = random.Random
 SPOKEN = ("공일이삼사오육칠팔구", "영일이삼사오육칠팔구")
 CIRCLED = "⓪①②③④⑤⑥⑦⑧⑨"
 BOLD = "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗"
 SIGNS = ["★", "♥", "*", "_", "/", "|", "~", "=", "+", "^", "ㅡ", "…", "--", " . ", "·", ",", "＿"]
 WORDS = [" 다시 ", "다시", "에 ", " 에 ", " 하고 ", " 대시 "]
-NICKS = [
-    "linh",
-    "tuan",
-    "anvar",
-    "olga",
-    "zhang",
-    "wei",
-    "mei",
-    "sato",
-    "yuki",
-    "nomad",
-    "busan",
-    "itaewon",
-    "hope",
-    "lucky",
-    "tiger",
-    "wolf",
-    "ghost",
-    "daddy",
-    "queen",
-    "bee",
-    "zero",
-    "nova",
-    "kim.su",
-    "crypto",
-    "vip",
-    "boss",
-    "helper",
-    "agent",
-    "real",
-    "mira",
-]
-HOSTS = [
-    "gmail.com",
-    "naver.com",
-    "qq.com",
-    "163.com",
-    "yahoo.co.jp",
-    "mail.ru",
-    "proton.me",
-    "hanmail.net",
-    "gmx.de",
-]
-HOSTS += ["outlook.com", "daum.net", "icloud.com", "yonsei.ac.kr", "uz.gov.uz"]
+NICKS = DATA["NICKS"]
+HOSTS = DATA["HOSTS"]
 SPOKEN_HOSTS = ["네이버", "네이버 닷컴", "네이버.컴", "지메일", "지메일 쩜 컴", "네이버컴", "다음"]
 
 
@@ -195,14 +157,7 @@ def card_sly(rng: Rng) -> str:
     return respell(rng, _card(rng), (4, 4, 4, 4))
 
 
-BANKS = [
-    ("국민", (6, 2, 6), ""), ("ㄱㅁ은행", (6, 2, 6), ""), ("신한", (3, 3, 6), "110"),
-    ("카뱅", (4, 2, 7), "3333"), ("토뱅", (4, 4, 4), "1000"), ("농협", (3, 4, 4, 2), "302"),
-    ("우리", (4, 3, 6), "1002"), ("KB", (6, 2, 6), ""), ("IBK", (3, 6, 2, 3), ""),
-    ("Woori Bank", (4, 3, 6), "1002"), ("Shinhan Bank", (3, 3, 6), "110"),
-    ("Kookmin Bank", (6, 2, 6), ""), ("Hana Bank", (3, 6, 5), ""), ("kakaobank", (4, 2, 7), "3333"),
-    ("케뱅", (3, 3, 6), "100"), ("새마을", (4, 4, 4, 1), "9002"), ("NH Bank", (3, 4, 4, 2), "351"),
-]  # fmt: skip
+BANKS = DATA["BANKS"]
 
 
 def bank_account(rng: Rng) -> tuple[str, str, str]:
