@@ -15,7 +15,6 @@ from pathlib import Path
 
 import httpx
 
-from embedding.kernel.durable import replaced
 from embedding.settings import platform_login
 
 
@@ -30,8 +29,8 @@ async def answer(dag: str, folder: Path, choices: list[str]) -> None:
         web.headers["Authorization"] = f"Bearer {token}"
         for at, choice in enumerate(choices):
             offered = await _answer_one(web, dag, choice)
-            with replaced(folder / f"{at}.json") as file:
-                file.write(json.dumps(offered).encode())
+            (folder / "half").write_text(json.dumps(offered), encoding="utf-8")
+            (folder / "half").rename(folder / f"{at}.json")
 
 
 async def _answer_one(web: httpx.AsyncClient, dag: str, choice: str) -> list[str]:

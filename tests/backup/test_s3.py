@@ -12,7 +12,7 @@ import pytest
 
 from backup.conftest import home_settings, tree
 from embedding.backup.collecting import back_up
-from embedding.backup.repositories import ObjectRepository, open_repository
+from embedding.backup.repositories import open_repository
 from embedding.backup.restoring import restore
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, SnapshotError
 from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
@@ -128,7 +128,6 @@ def test_a_backup_that_is_denied_midway_passes_for_none(resting, s3, tmp_path):
 
 def test_half_an_upload_is_sent_again(resting, s3, monkeypatch, tmp_path):
     place = open_repository(f"s3://{BUCKET}/monday")
-    assert isinstance(place, ObjectRepository)
     real, calls = place.fs.put_file, []
 
     def half(source: str, target: str) -> None:
@@ -203,7 +202,7 @@ def test_a_store_that_gives_nothing_leaves_the_home_empty(
 
 def test_a_place_that_lists_nothing_is_not_taken_for_empty(resting, s3, monkeypatch):
     back_up(resting, f"s3://{BUCKET}/monday")
-    monkeypatch.setattr(ObjectRepository, "names", lambda _: [])
+    monkeypatch.setattr(type(open_repository(f"s3://{BUCKET}/monday")), "names", lambda _: [])
     with pytest.raises(InputError, match="holds a backup"):
         back_up(resting, f"s3://{BUCKET}/monday")
 

@@ -17,8 +17,8 @@ import pytest
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
+from embedding.sources import mastodon
 from embedding.sources.config import SourceConfig
-from embedding.sources.markup import plain_text
 
 POSTS = 95
 MOST = 40
@@ -153,11 +153,13 @@ async def test_texts_are_read_beside_the_loop(
     """A megabyte of markup in a post stops no other source's reading."""
     readers: set[int] = set()
 
+    plain_text = mastodon.plain_text
+
     def reading(text: str) -> str:
         readers.add(threading.get_ident())
         return plain_text(text)
 
-    monkeypatch.setattr("embedding.sources.mastodon.plain_text", reading)
+    monkeypatch.setattr(mastodon, "plain_text", reading)
     site.answers = server = Timelines(site.base, reply)
     server.posts[-1]["content"] = "<a>" * 300_000
     frontier = Frontier(f"sqlite:///{tmp_path}/f.db")

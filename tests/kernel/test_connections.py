@@ -15,7 +15,6 @@ import pytest
 import uvicorn
 
 from embedding.kernel import connections
-from embedding.kernel.connections import BoundedProtocol
 from waiting import until
 
 MOST_CONNECTIONS = 64
@@ -42,7 +41,9 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(2000)
-        config = uvicorn.Config(application, http=BoundedProtocol, lifespan="off", log_config=None)
+        config = uvicorn.Config(
+            application, http=connections.BoundedProtocol, lifespan="off", log_config=None
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

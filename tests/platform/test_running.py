@@ -30,7 +30,6 @@ from embedding.evaluation.runs import connect
 from embedding.exchange.channel import Channel
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.nodetask import spec_file
 from embedding.platform.addresses import experiment_url
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
@@ -282,7 +281,7 @@ def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
 
     assert attach_pool(platform).started == ["yeoron-node-0"]
     until(lambda: "yeoron-node-0" in nodes(), "the node did not greet the server", 600)
-    told = spec_file(platform.paths.nodes, "yeoron-node-0")
+    told = platform.paths.nodes / "yeoron-node-0.json"
     assert SECRET in told.read_text()
     place.yeoron("live", "policy", "asp")
     as_a_node = Channel(platform.server_location, platform.line())

@@ -17,7 +17,6 @@ from embedding.sources.base import Adapter, Inline, Pseudonyms
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.kafka import BrokerTopic, KafkaAdapter, TopicMessage
 from embedding.sources.kinds import make_adapter
-from embedding.sources.streamed import StreamAdapter
 from kafkabroker import kafka_broker
 from memorytopic import MemoryTopic
 from redisserver import redis_server
@@ -36,7 +35,7 @@ def redis(url: str, **more: Any) -> Adapter:
 
 def test_a_record_whose_time_cannot_be_read_has_none_and_not_that_of_its_arrival() -> None:
     source = SourceConfig(name="s", kind="redis", url="redis://h", stream="posts", timezone="UTC")
-    records = StreamAdapter(source, Pseudonyms(b"key"))
+    records = make_adapter(source, Pseudonyms(b"key"))
     arrived = datetime(2024, 3, 5, 3, tzinfo=UTC)
     times = {"2024-03-01": datetime(2024, 3, 1, tzinfo=UTC), "": arrived, "언젠가": None}
     times["2h ago"] = datetime(2024, 3, 5, 1, tzinfo=UTC)

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from embedding.cli import app
 from embedding.show.terminal import _resting
-from embedding.snapshots.erasing import erase
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE
 from embedding.trends.config import TrendsConfig
@@ -27,6 +26,8 @@ from embedding.web.text import PageText
 sys.path.insert(0, str(Path(__file__).parent))
 
 from texts import TOPICS, Text, make, usual
+
+from embedding.snapshots import erasing
 
 LOUD = TOPICS[0][3]
 PASTED = ["광고", *TOPICS[1][:4], "대박", "수익", *TOPICS[2][:3], "보장", "지금", "바로"]
@@ -151,7 +152,7 @@ def test_a_change_that_the_busiest_authors_make_is_shown_as_theirs(tmp_path) -> 
     folder = store.open().path
     size = {name: (folder / name).stat().st_size for name in (BUSIEST_FILE, USAGE)}
     assert size[BUSIEST_FILE] < 0.1 * size[USAGE]
-    assert erase(folder, source="게시판")
+    assert erasing.erase(folder, source="게시판")
     assert not len(SnapshotStore(str(tmp_path)).open().usage.busiest)
 
 

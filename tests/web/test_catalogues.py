@@ -10,7 +10,6 @@ from typing import get_args
 import pytest
 from babel.messages.pofile import read_po
 
-from embedding import trends, web
 from embedding.show import team
 from embedding.snapshots.format import LACK_REASONS
 from embedding.trends.rows import BEFORE, RANKINGS
@@ -25,11 +24,12 @@ from embedding.web.text import (
     unit_of,
 )
 
-CODE = Path(web.__file__).parent
+ROOMS = Path(__file__).parents[2] / "embedding"
+CODE = ROOMS / "web"
 AUTOMATIC = {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
 NOTES = re.findall(
     r'Note\(\s*"(\w+)"',
-    "".join(p.read_text() for p in Path(trends.__file__).parent.glob("*.py")),
+    "".join(p.read_text() for p in (ROOMS / "trends").glob("*.py")),
 )
 NAMES = {
     *(f"note_{code}" for code in (*NOTES, *LACK_REASONS, BEFORE)),
@@ -61,7 +61,7 @@ def places(text: str) -> set[str]:
 
 def code() -> str:
     """All that makes the pages."""
-    named = [Path(team.__file__), Path(trends.__file__).parent / "report.py"]
+    named = [Path(team.__file__), ROOMS / "trends" / "report.py"]
     made = (*CODE.rglob("*.py"), *CODE.glob("templates/*.html"), *named)
     return "\n".join(p.read_text() for p in made)
 
