@@ -29,6 +29,7 @@ async def answer(dag: str, folder: Path, choices: list[str]) -> None:
         web.headers["Authorization"] = f"Bearer {token}"
         for at, choice in enumerate(choices):
             offered = await _answer_one(web, dag, choice)
+            folder.mkdir(parents=True, exist_ok=True)
             (folder / "half").write_text(json.dumps(offered), encoding="utf-8")
             (folder / "half").rename(folder / f"{at}.json")
 
