@@ -29,9 +29,14 @@ async def answer(dag: str, folder: Path, choices: list[str]) -> None:
         web.headers["Authorization"] = f"Bearer {token}"
         for at, choice in enumerate(choices):
             offered = await _answer_one(web, dag, choice)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "half").write_text(json.dumps(offered), encoding="utf-8")
-            (folder / "half").rename(folder / f"{at}.json")
+            note(folder / f"{at}.json", offered)
+
+
+def note(path: Path, offered: list[str]) -> None:
+    """Write it beside its place first: whoever finds the file finds it whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".half").write_text(json.dumps(offered), encoding="utf-8")
+    path.with_suffix(".half").rename(path)
 
 
 async def _answer_one(web: httpx.AsyncClient, dag: str, choice: str) -> list[str]:
