@@ -100,11 +100,17 @@ def _made(kind: type[SettingsCommand]) -> list[Any]:
     model = resolve_name(kind.model)
 
     def option(name: str, path: str) -> inspect.Parameter:
-        field, meaning = field_at(model, path)
+        flag = f"--{name.rstrip('_').replace('_', '-')}"  # `from_` is --from
+        try:
+            field, meaning = field_at(model, path)
+        except KeyError:
+            # Of a package that is not installed: whoever gives it is told what to install.
+            return _option(
+                name, Annotated[str | None, typer.Option(flag, hidden=True)], default=None
+            )
         default = kind.usual.get(name) or default_of(field)
         about = f"{meaning} Default: {default}." if default else meaning
         panel = "For experts" if kind.first and name not in kind.first else None
-        flag = f"--{name.rstrip('_').replace('_', '-')}"  # `from_` is --from
         made = typer.Option(flag, help=about, rich_help_panel=panel)
         value = _kind(field.annotation)
         if value is bool:
@@ -131,7 +137,7 @@ def _kind(annotation: Any) -> Any:
 
 
 def field_at(model: type[BaseModel], path: str) -> tuple[FieldInfo, str]:
-    """The field `section.name` of a model, and what it means."""
+    """The field `section.name` of a model, and what it means; KeyError where there is none."""
     section, _, name = path.partition(".")
     field = model.model_fields[section]
     if name:

@@ -121,6 +121,8 @@ def _added() -> dict[str, tuple[type[Config], ...]]:
         try:
             named = entry.load().ADDED
         except Exception as error:
+            if getattr(error, "name", "") == entry.module.partition(".")[0]:
+                continue  # a package that is gone is no fault
             raise ConfigError(
                 f"settings of {whose(entry)} cannot be loaded ({type(error).__name__}: {error}); "
                 "repair or uninstall that package."
@@ -152,7 +154,7 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
         close = get_close_matches(str(first["loc"][-1]), getattr(section, "model_fields", {}), n=1)
         do = f"did you mean {close[0]!r}?" if close else "take it out."
         if getattr(section, "ADDED", None) == ():
-            do += ' Settings of the laboratory come with it: pip install "yeoron[all]".'
+            do += ' pip install "yeoron[all]" brings settings of the laboratory.'
         return f"{where}: unknown setting {field!r}{more}; {do}"
     sentence = _range(first["type"], model, first["loc"]) or first["msg"].removeprefix(
         "Value error, "

@@ -45,8 +45,8 @@ def test_without_the_laboratory_a_file_that_names_one_is_told_what_to_install(
     with pytest.raises(ConfigError) as refused:
         validate(alone, {"tau": 7}, "yeoron.toml")
     assert str(refused.value) == (
-        "yeoron.toml: unknown setting 'tau'; take it out. Settings of the laboratory come with it: "
-        'pip install "yeoron[all]".'
+        "yeoron.toml: unknown setting 'tau'; take it out. "
+        'pip install "yeoron[all]" brings settings of the laboratory.'
     )
     with pytest.raises(ConfigError, match="PacedSettings is not added to Rules"):
         part_of(alone(), PacedSettings)

@@ -87,6 +87,8 @@ REFUSED = (
     ("--cache-mb", "16"),
     ("--shards", "2", "--split", "columns"),
     ("--sync", "asp", "--sync-setting", "n_push=4"),
+    ("--sync-setting", "tau=4"),
+    ("--top-share", "0.1"),
 )
 
 
