@@ -49,11 +49,8 @@ def extra_with(module: str) -> str | None:
         if _plain(library).removeprefix("apache_").removeprefix("python_") in (name, f"{name}_ko")
     ]
     neighbours = "all" if name.startswith("yeoron_") else None
-    return min(extras, key=lambda extra: (_place(extra), extra), default=neighbours)
-
-
-def _place(extra: str) -> int:
-    return _FIRST.index(extra) if extra in _FIRST else len(_FIRST)
+    first = (extra for extra in (*_FIRST, *sorted(extras)) if extra in extras)
+    return next(first, neighbours)
 
 
 def _plain(name: str) -> str:

@@ -186,11 +186,6 @@ def duration(text: str | float) -> float:
     return float(parts[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[parts[2]]
 
 
-def silent(sentence: str) -> None:
-    """Print nothing, where a program reads the answer."""
-    del sentence
-
-
 SnapshotStoreOption = Annotated[
     Path | None,
     typer.Option("--snapshots", help="Folder of the snapshots (default: the platform's)."),

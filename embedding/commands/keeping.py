@@ -17,7 +17,6 @@ from embedding.commands.common import (
     print_line,
     settings,
     settings_of,
-    silent,
 )
 from embedding.kernel.errors import ConfigError
 
@@ -83,7 +82,7 @@ def restore(place: _Address, as_json: Json = False) -> None:
     chosen = settings()
     if running_supervisor(chosen) is not None:
         raise ConfigError("restore: the platform is running; stop it first with `yeoron down`.")
-    manifest = fill(chosen, place, tell=silent if as_json else print_line)
+    manifest = fill(chosen, place, tell=(lambda _: None) if as_json else print_line)
     _show("restore", manifest, str(chosen.paths.home), time.monotonic() - began, as_json=as_json)
 
 
@@ -212,7 +211,9 @@ def rollback(
         return
     if not yes and not as_json:
         typer.confirm("Go on?", abort=True)
-    done = roll_back(chosen, plan, restart=restart, tell=silent if as_json else print_line)
+    done = roll_back(
+        chosen, plan, restart=restart, tell=(lambda _: None) if as_json else print_line
+    )
     if as_json:
         print_json(asdict(done))
 

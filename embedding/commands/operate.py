@@ -22,7 +22,6 @@ from embedding.commands.common import (
     server_status,
     settings,
     settings_of,
-    silent,
 )
 from embedding.kernel.errors import ConfigError
 
@@ -220,7 +219,7 @@ def rotate(as_json: Json = False) -> None:
     """
     from embedding.platform.rotation import rotate as replace
 
-    begun = replace(settings_of(), silent if as_json else print_line)
+    begun = replace(settings_of(), (lambda _: None) if as_json else print_line)
     if as_json:
         print_json({"begun_again": list(begun)})
     elif not begun:
