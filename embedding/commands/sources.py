@@ -26,7 +26,6 @@ from embedding.commands.common import (
     settings_of,
 )
 from embedding.commands.reasons import REASONS
-from embedding.commands.status_tables import WIDE
 from embedding.crawl.origins import doubtful
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.platform.notes import texts_left_out
@@ -211,6 +210,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     Example: `yeoron sources list infra/sources.example.toml`
     """
     from embedding.cluster import blocked_sources, pool_leases
+    from embedding.commands.status_tables import WIDE
     from embedding.platform.notes import counted
     from embedding.sources.config import load_sources
 
