@@ -59,7 +59,7 @@ def up(
     Examples: `yeoron up`, then open the addresses it prints · `yeoron up --join host-b.json` ·
     `yeoron up --wait`, for containers and systemd
     """
-    from embedding.kernel.stopping import stop_on_signals
+    from embedding.kernel.processes import stop_on_signals
     from embedding.platform.addresses import addresses
     from embedding.platform.hosts import join as join_host
     from embedding.platform.hosts import joined_host, on_its_host, read_joining_file
@@ -125,7 +125,7 @@ def door() -> None:
 
 def deliver() -> None:
     """Bring the evidence of a joined host to the control host; `yeoron up` starts it there."""
-    from embedding.kernel.stopping import stop_on_signals
+    from embedding.kernel.processes import stop_on_signals
     from embedding.platform.delivering import EvidenceDelivery
     from embedding.platform.hosts import joined_host
 
@@ -140,7 +140,7 @@ def deliver() -> None:
 
 def relay() -> None:
     """Show the pages of the server at hosts.server; `yeoron up` starts it where that is set."""
-    from embedding.kernel.stopping import stop_on_signals
+    from embedding.kernel.processes import stop_on_signals
     from embedding.platform.relay import relay as show
 
     chosen = settings()

@@ -128,7 +128,7 @@ def node(
     """
     from embedding.cluster import node_specs
     from embedding.kernel.private import private_folder
-    from embedding.kernel.stopping import stop_on_signals
+    from embedding.kernel.processes import stop_on_signals
     from embedding.worker.process.node import run_node
 
     log_to_stderr("node", node=name, chosen=settings())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.evaluation.bias import source_losses, source_weights, worst_source
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.judging import analogy, similarity
+from embedding.evaluation.losses import source_losses, source_weights, worst_source
 from embedding.kernel.devices import DeviceArray, on_gpu
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray

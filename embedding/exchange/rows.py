@@ -18,8 +18,7 @@ from embedding.exchange.changes import KeptRows, kept_rows
 from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.sending import Sending
-from embedding.exchange.pace import ROUND
-from embedding.exchange.protocol import PulledRows, PullRequest, Push, Welcome
+from embedding.exchange.protocol import ROUND, PulledRows, PullRequest, Push, Welcome
 from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange import numbers, strictjson
+from embedding.exchange import numbers
 from embedding.kernel.errors import RefusedError
 
 SLOTS = 18
@@ -174,7 +174,7 @@ def _header(metadata: pa.Buffer | None) -> dict[str, Any]:
             f"message: the header has {metadata.size} bytes; at most {MAX_HEADER_BYTES} fit."
         )
     try:
-        header = strictjson.loads(metadata.to_pybytes())
+        header = read_json(metadata.to_pybytes())
     except ValueError as error:
         reason = str(error) if type(error) is ValueError else "it cannot be read"
         raise RefusedError(f"message: the header is not JSON in UTF-8: {reason}.") from error
@@ -307,4 +307,30 @@ def whole(
     value = header.get(name)
     if type(value) is not int or not least <= value <= most:
         raise RefusedError(f"{of}: {name!r} must be a whole number of at least {least}.")
+    return value
+
+
+def read_json(data: bytes) -> Any:
+    """The value of JSON in UTF-8 that can be sent on: no NaN, no infinity, no half of a surrogate
+    pair, which Python's reader takes. ValueError for anything else, also when nested too deep.
+    """
+    text = data.decode("utf-8")
+    try:
+        value = json.loads(text, parse_constant=_constant, parse_float=_float)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if "\\u" in text:
+        # Only an escape can smuggle half a surrogate pair in: such a text cannot be encoded again.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def _constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large")
     return value

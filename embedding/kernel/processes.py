@@ -1,7 +1,9 @@
-"""Processes that others start: where they find modules, how they end, what they took."""
+"""Processes that others start: where they find modules, how they are told to stop, how they end,
+what they took."""
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import multiprocessing
@@ -14,6 +16,7 @@ import time
 from collections.abc import Collection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FrameType
 
 import psutil
 
@@ -132,3 +135,39 @@ def _program(process: psutil.Process) -> str:
     """`pool_worker` of `python -m embedding.text.pool_worker`; else the program's name."""
     line = process.cmdline()
     return line[2].rpartition(".")[2] if line[1:2] == ["-m"] else process.name()
+
+
+_LOOK_S = 0.5
+
+
+class Stop(threading.Event):
+    """An event whose `wait` in the main thread notices every signal.
+
+    Python runs a signal's handler in the main thread, between two instructions. A signal that
+    arrives after the last of them and before the lock is waited for, or that the kernel hands to
+    another thread, does not wake that lock: waiting without an end would last for ever.
+    """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, or for `timeout` seconds; whether it is set."""
+        if timeout is not None:
+            return super().wait(timeout)
+        while not super().wait(_LOOK_S):
+            pass
+        return True
+
+
+def stop_on_signals(*, terminal: bool = False) -> Stop:
+    """A `Stop` that SIGTERM sets; to be called in the main thread of a process.
+
+    terminal   ^C (SIGINT) sets it too; else ^C is the business of whoever started this process
+    """
+    stop = Stop()
+
+    def handle(_signal: int, _frame: FrameType | None) -> None:
+        # Not in this thread: it may hold the event's lock, or be setting it for an earlier signal.
+        _thread.start_new_thread(stop.set, ())
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle if terminal else signal.SIG_IGN)
+    return stop

@@ -17,9 +17,8 @@ from embedding.exchange.sharding import sharding
 from embedding.exchange.wire import whole
 from embedding.kernel.config import validate
 from embedding.kernel.errors import PlatformError, RefusedError
-from embedding.kernel.processes import give_back
+from embedding.kernel.processes import give_back, stop_on_signals
 from embedding.kernel.records import Window
-from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import open_traces
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.metrics import render

@@ -41,9 +41,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embedding.kernel.calendar import day_number, day_of
-from embedding.kernel.durable import replaced
+from embedding.kernel.durable import replaced, unreadable
 from embedding.kernel.errors import SnapshotError
-from embedding.kernel.formats import unreadable
 from embedding.kernel.records import IntArray
 
 EVIDENCE_SCHEMA = pa.schema(

@@ -38,8 +38,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from embedding import __version__
 from embedding.kernel.config import explain
+from embedding.kernel.durable import unreadable
 from embedding.kernel.errors import SnapshotError
-from embedding.kernel.formats import unreadable
 from embedding.kernel.records import (
     COUNT_COLUMNS,
     PHRASE,

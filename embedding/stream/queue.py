@@ -28,9 +28,29 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from embedding.kernel.errors import ConfigError, InputError, PlatformError
+from embedding.kernel.errors import ConfigError, InputError, PlatformError, YeoronError
 from embedding.kernel.records import BlockLike, TokenBlock
-from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull
+
+
+class StreamError(YeoronError):
+    """Base of what can go wrong on the way from crawler to gradients."""
+
+
+class QueueFull(StreamError):  # noqa: N818 - named as in the standard library's queue
+    """The other side reads too slowly: no room for a block in time; it was not sent."""
+
+
+class QueueEmpty(StreamError):  # noqa: N818 - named as in the standard library's queue
+    """No block arrived within the timeout."""
+
+
+class QueueClosed(StreamError):  # noqa: N818 - a state more than an error
+    """The queue was closed in good order: nothing more can be put, or will come."""
+
+
+class PeerLost(StreamError):  # noqa: N818 - a state more than an error
+    """The process at the other end ended without closing the queue."""
+
 
 _HEAD = struct.Struct("<Bq")
 

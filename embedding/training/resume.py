@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedding.kernel.durable import replaced
+from embedding.kernel.durable import replaced, unreadable
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.kernel.formats import unreadable
 from embedding.training.request import TrainRequest
 
 _FILE, _ENDED = "training.json", "finished.json"

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.evaluation.bias import source_losses, source_weights, worst_source
+from embedding.evaluation.losses import source_losses, source_weights, worst_source
 from embedding.kernel.errors import InputError
 from embedding.snapshots.format import Manifest
 from embedding.trends.config import TrendsConfig

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from embedding.kernel.durable import unreadable
 from embedding.kernel.errors import InputError
-from embedding.kernel.formats import unreadable
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.online import FAMILIES, OnlineTests
 from embedding.trends.plain import from_plain, to_plain

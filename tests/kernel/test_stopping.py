@@ -8,7 +8,7 @@ import sys
 
 BEGIN = """
 import os, signal, threading, time
-from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.processes import stop_on_signals
 """
 
 

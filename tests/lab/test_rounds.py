@@ -14,8 +14,8 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import (
+    Pace,
     PullRequest,
 )
 from embedding.kernel.errors import RefusedError, RoundError, UnavailableError

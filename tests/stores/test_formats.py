@@ -6,6 +6,7 @@ archive of the tree before, and whatever opens it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import tarfile
@@ -28,8 +29,8 @@ from backup.conftest import (
 )
 from embedding.crawl.frontier import Frontier
 from embedding.discovery.proposals import rejected
+from embedding.kernel.durable import unreadable
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError, YeoronError
-from embedding.kernel.formats import unreadable
 from embedding.settings import Settings
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.snapshots.store import SnapshotStore
@@ -60,8 +61,14 @@ def home(stores: Path, name: str = "home", shards: int = 1) -> Settings:
     return home_settings(stores / name, shards=shards)
 
 
+OF_THE_TREE_BEFORE = pytest.mark.parametrize(
+    "stores", ARCHIVES[-1:], ids=lambda path: path.name, indirect=True
+)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@OF_THE_TREE_BEFORE
 @pytest.mark.parametrize(("name", "shards"), [("home", 1), ("sharded", 2)])
 def test_a_server_goes_on_from_its_checkpoint(stores, name: str, shards: int):
     held, settings = facts(stores)[name], home(stores, name, shards)
@@ -74,6 +81,15 @@ def test_a_server_goes_on_from_its_checkpoint(stores, name: str, shards: int):
             np.testing.assert_array_equal(mine, np.array(held[its], np.float32))
         node.learn(WORDS)
         node.client.close()
+
+
+@pytest.mark.parametrize("stores", ARCHIVES[:1], ids=lambda path: path.name, indirect=True)
+def test_an_older_checkpoint_says_which_version_to_go_through(stores):
+    with (
+        pytest.raises(ConfigError, match="open it once with Yeoron of 30 November 2026"),
+        serving_home(home(stores)),
+    ):
+        pass
 
 
 def test_snapshots_open(stores):
@@ -118,7 +134,7 @@ def test_the_frontier_knows_its_addresses(stores):
     frontier.close()
 
 
-@pytest.mark.parametrize("stores", ARCHIVES[-1:], ids=lambda path: path.name, indirect=True)
+@OF_THE_TREE_BEFORE
 def test_a_training_of_the_tree_before_is_found_again(stores):
     folder = stores / "training"
     marks = json.loads((folder / "state" / "training.json").read_text())
@@ -141,11 +157,14 @@ def test_rejected_sources_are_read(stores):
 def newer(file: Path, *keys: str) -> None:
     """A JSON file that says a later format."""
     content = json.loads(file.read_text("utf-8"))
-    content.pop("digest", None)
+    sealed = content.pop("digest", None) is not None
     at = content
     for key in keys:
         at = at[key]
     at["format"] = 99
+    if sealed:
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        content["digest"] = hashlib.sha256(text.encode()).hexdigest()
     file.write_text(json.dumps(content), "utf-8")
 
 

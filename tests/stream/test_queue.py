@@ -13,8 +13,7 @@ import pytest
 
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, YeoronError
 from embedding.kernel.records import TokenBlock
-from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull
-from embedding.stream.queue import BlockQueue
+from embedding.stream.queue import BlockQueue, PeerLost, QueueClosed, QueueEmpty, QueueFull
 from waiting import until
 
 Make = Callable[..., TokenBlock]

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange import strictjson
 from embedding.exchange.changes import Answering, answering, kept_by_node
 from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.protocol import (
@@ -30,6 +29,7 @@ from embedding.exchange.wire import (
     Message,
     decode,
     encode,
+    read_json,
 )
 from embedding.kernel.errors import (
     FencedError,
@@ -360,7 +360,7 @@ def _body(action: Any) -> dict[str, Any]:
             f"{name}: {action.body.size} bytes; at most {_MAX_BODY} are accepted.", kind="size"
         )
     try:
-        body = strictjson.loads(action.body.to_pybytes() or b"{}")
+        body = read_json(action.body.to_pybytes() or b"{}")
     except ValueError as error:
         raise RefusedError(f"{name}: the body is not JSON.", kind="control") from error
     if not isinstance(body, dict):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits

@@ -24,12 +24,10 @@ import pyarrow.compute as pc
 from embedding.kernel.errors import InputError
 from embedding.kernel.leftout import LeftOut
 from embedding.kernel.logs import begin_logging
-from embedding.kernel.processes import end_with_parent, peak_memory
+from embedding.kernel.processes import end_with_parent, peak_memory, stop_on_signals
 from embedding.kernel.records import CodeArray, Document, TimeArray, TokenBlock
-from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
-from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
-from embedding.stream.queue import BlockQueue
+from embedding.stream.queue import BlockQueue, PeerLost, QueueClosed, QueueFull
 from embedding.text.config import TextConfig, voices
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines

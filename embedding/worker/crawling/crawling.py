@@ -27,12 +27,10 @@ from embedding.exchange.channel import ask
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FencedError, UnavailableError
 from embedding.kernel.logs import begin_logging
-from embedding.kernel.processes import end_with_parent
+from embedding.kernel.processes import end_with_parent, stop_on_signals
 from embedding.kernel.records import BlockLike, Document, TokenBlock
-from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
-from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
-from embedding.stream.queue import BlockQueue
+from embedding.stream.queue import BlockQueue, PeerLost, QueueClosed, QueueFull
 from embedding.stream.replay import ranking
 from embedding.text.pool import TextPool
 from embedding.worker.crawling.unacknowledged import decode_offset

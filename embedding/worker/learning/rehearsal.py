@@ -14,8 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.pace import Pace
-from embedding.exchange.protocol import PulledRows
+from embedding.exchange.protocol import Pace, PulledRows
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, TokenBlock
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss, Track

@@ -25,12 +25,10 @@ from embedding.kernel.errors import (
     UnavailableError,
 )
 from embedding.kernel.logs import begin_logging
-from embedding.kernel.processes import end_with_parent, give_back, peak_memory
+from embedding.kernel.processes import end_with_parent, give_back, peak_memory, stop_on_signals
 from embedding.kernel.records import TokenBlock
-from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
-from embedding.stream.faults import PeerLost, QueueClosed
-from embedding.stream.queue import BlockQueue
+from embedding.stream.queue import BlockQueue, PeerLost, QueueClosed
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.convergence import Order

@@ -25,8 +25,7 @@ from embedding.kernel.errors import BehindError, PlatformError, UnavailableError
 from embedding.kernel.logs import log_place
 from embedding.kernel.private import leave_no_core, write_privately
 from embedding.kernel.processes import end_process
-from embedding.stream.faults import StreamError
-from embedding.stream.queue import BlockQueue
+from embedding.stream.queue import BlockQueue, StreamError
 from embedding.worker.process.forking import (
     OF_A_CORPUS,
     OF_A_STREAM,

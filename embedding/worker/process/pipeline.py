@@ -20,8 +20,7 @@ from typing import Literal
 
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import TokenBlock
-from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
-from embedding.stream.queue import BlockQueue
+from embedding.stream.queue import BlockQueue, PeerLost, QueueClosed, QueueEmpty
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.ticks import Close, Tick

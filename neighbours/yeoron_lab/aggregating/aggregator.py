@@ -35,10 +35,9 @@ from embedding.exchange.token import read_token
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import PlatformError, RefusedError, YeoronError
 from embedding.kernel.fields import Entries
-from embedding.kernel.processes import end_process, end_with_parent
+from embedding.kernel.processes import end_process, end_with_parent, stop_on_signals
 from embedding.kernel.records import IntArray, Table
 from embedding.kernel.registry import NoTraits
-from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.shell import FlightService, of_kind, received

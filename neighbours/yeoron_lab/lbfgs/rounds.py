@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from embedding.exchange.codec import bounded, check, from_message, to_message
-from embedding.exchange.pace import ROUND
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import ROUND
 from embedding.exchange.wire import Message
 from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError, RefusedError

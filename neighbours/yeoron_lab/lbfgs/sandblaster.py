@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embedding.exchange.pace import ROUND, Pace
+from embedding.exchange.protocol import ROUND, Pace
 from embedding.kernel.config import part_of
 from embedding.server.config import SyncConfig
 from embedding.server.policies.base import Ssp

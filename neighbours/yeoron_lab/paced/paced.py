@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack
+from embedding.exchange.protocol import EVERY_BLOCK, Ack, Pace
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.kernel.registry import NoTraits
 from embedding.server.rows.rowmap import RowMap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import Pace
 from embedding.kernel.config import part_of
 from embedding.server.policies.base import Asp, Bsp, by_clock
 from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush

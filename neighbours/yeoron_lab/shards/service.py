@@ -32,7 +32,7 @@ from embedding.exchange.relay import TOGETHER, aggregation
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
-from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.processes import stop_on_signals
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from embedding.evaluation.bias import source_losses
 from embedding.evaluation.evaluate import SnapshotEvaluation
+from embedding.evaluation.losses import source_losses
 from embedding.snapshots.format import Manifest
 
 _HANGUL_FONTS = (

@@ -26,8 +26,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.strictjson import loads
-from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode
+from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, read_json
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
 from embedding.server import validation
@@ -309,7 +308,7 @@ json_values = st.recursive(
 @given(json_values)
 def test_what_is_read_as_json_can_be_sent_on_as_json(value):
     try:
-        found = loads(json.dumps(value).encode())
+        found = read_json(json.dumps(value).encode())
     except ValueError:
         with pytest.raises(ValueError):
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from constants import with_constants
 from embedding.exchange.codec import from_message, to_message
-from embedding.exchange.pace import Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
     Ack,
+    Pace,
     Push,
 )
 from embedding.kernel.errors import RefusedError

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.stream.faults import QueueClosed
+from embedding.stream.queue import QueueClosed
 from embedding.text.config import TextConfig
 from embedding.training import survey
 from embedding.training.survey import SourceCounter

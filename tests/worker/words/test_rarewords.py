@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
-from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import WordContexts, summed
 from embedding.exchange.protocol import (
+    EVERY_BLOCK,
     PROTOCOL_VERSION,
+    Pace,
     Welcome,
 )
 from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
