@@ -10,8 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from typer.testing import CliRunner
 
-from embedding import __version__
+from embedding.cli import app
 from embedding.settings import Settings
 
 CHECKERS = "helm-python-sdk and kubernetes-validate are not installed (infra/locks/more.txt)"
@@ -70,7 +71,8 @@ def test_the_chart_sets_what_the_program_knows() -> None:
     used = set(re.findall(r"\.Values\.(\w+)", templates))
     assert used == set(values())
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == __version__
+    version = CliRunner().invoke(app, ["--version"]).stdout.strip()
+    assert version == f"yeoron {chart['appVersion']}"
 
 
 def test_helm_finds_nothing_wrong() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from embedding.show.terminal import _resting
+from embedding.show.terminal import ranking_table
 from embedding.snapshots.usage import Usage
 from embedding.trends.moved import support
 from embedding.trends.permutation import between_times
 from embedding.trends.replicas import UsedWords
+from embedding.trends.report import build_report
 from embedding.trends.rows import Support
 
 DIM, UNITS, WORDS, DOCUMENTS = 20, 16, 80, 200
@@ -109,18 +111,17 @@ def test_a_change_that_the_busiest_authors_made_does_not_stand_without_them() ->
     assert support(between_times([before], whole).grounds, BOTH).without_busiest is None
 
 
-def test_the_table_names_what_rests_on_few(report_row) -> None:
+def test_the_table_names_what_rests_on_few(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=60)))
+
+    def resting(rests: Support | None) -> list[str]:
+        row = replace(report.moved[0], word="방", support=rests)
+        caption = str(ranking_table(replace(report, moved=(row,)), "moved").caption)
+        return re.findall(r"(?:Mostly|Not without) [^:]*: [^.]*\.", caption)
+
     few = Support({"뉴스": 0.9, "글판": 0.1}, {"뉴스": 0.4, "글판": 0.001}, 0.8, 0.3)
     sure = Support({"뉴스": 1.0}, {}, 0.1, 0.001)
     busy = replace(sure, without_busiest=0.3)
-    assert _resting([report_row("방", busy)]) == ["Not without the busiest 1 % of authors: 방."]
-    rows = [report_row("방", few), report_row("거리", sure), report_row("말", None)]
-    assert _resting(rows) == ["Mostly one group of authors: 방.", "Not without 뉴스: 방."]
-    assert _resting(rows[1:]) == []
-
-
-@pytest.fixture
-def report_row():
-    from types import SimpleNamespace
-
-    return lambda word, one: SimpleNamespace(word=word, support=one)
+    assert resting(busy) == ["Not without the busiest 1 % of authors: 방."]
+    assert resting(few) == ["Mostly one group of authors: 방.", "Not without 뉴스: 방."]
+    assert resting(sure) == resting(None) == []

@@ -9,7 +9,7 @@ import pytest
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, NeighbourRow, TrendReport
 from embedding.web.findings import row_sentences
-from embedding.web.plain import function_words, plain, topical
+from embedding.web.plain import plain
 from embedding.web.text import PageText
 
 
@@ -19,9 +19,12 @@ def report(planted, tmp_path_factory) -> TrendReport:
     return build_report(planted.make_store(str(tmp_path_factory.mktemp("plain")), plan))
 
 
-def test_the_list_holds_function_words_and_no_topics() -> None:
-    assert {"하다", "관하다", "모두", "새로", "그리고", "the", "of"} <= function_words()
-    assert {"병원", "백신", "정부", "의원", "나침반", "좋다"} & function_words() == set()
+def test_function_words_go_and_topics_stay(report: TrendReport) -> None:
+    topics = ["병원", "백신", "정부", "의원", "나침반", "좋다"]
+    words = ["하다", "관하다", *topics, "모두", "새로", "그리고", "the", "of"]
+    near = tuple(NeighbourRow(word, 0.9) for word in words)
+    shown = plain(replace(report, moved=(replace(report.moved[0], neighbours=near),))).moved[0]
+    assert [row.word for row in shown.neighbours] == topics
 
 
 def test_a_sentence_counts_the_words_that_are_shown(report: TrendReport) -> None:
@@ -41,7 +44,6 @@ def test_a_sentence_counts_the_words_that_are_shown(report: TrendReport) -> None
     said = " ".join(row_sentences("moved", shown, report, PageText("en")))
     assert said.startswith("1 of its 2 closest words are new since")
     assert said.endswith("It now appears more often with 접종.")
-    assert topical(near) == near[1:]
 
 
 def test_a_find_stays_and_a_row_within_chance_goes(report: TrendReport) -> None:

@@ -10,7 +10,6 @@ import pytest
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.rows import NeighbourRow, WordChange
-from embedding.web.formats import missing_between
 from embedding.web.text import PageText
 from embedding.web.wordview import axis_view, history_sentences, word_view
 
@@ -109,4 +108,6 @@ def test_a_chart_keeps_its_time_axis_and_leaves_gaps() -> None:
     ],
 )
 def test_windows_between_two_are_counted_by_the_calendar(label: str, later: str, n: int) -> None:
-    assert missing_between(label, later) == n
+    history = AxisHistory("방역", ("좋다",), ("나쁘다",), (1, 1), (AxisPoint("id", label, ALL, 10, 0.5, None, None),))
+    view = axis_view("sentiment", history, PageText("ko"), (), [label, later])
+    assert view["chart"]["labels"][1:-1] == [""] * n

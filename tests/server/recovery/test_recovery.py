@@ -312,7 +312,7 @@ def test_words_noted_after_an_unfinished_checkpoint_and_a_restart_keep_their_ids
     """The journal goes on where the unfinished checkpoint began one."""
     chosen, known = config(tmp_path), {}
     for incarnation in range(3):
-        with patch("embedding.server.recovery.checkpoint.CheckpointFolder.write", broken):
+        with patch.object(CheckpointFolder, "write", broken):
             server = ParameterServer(chosen, dim=DIM)
             server.start()
             node = connect(server, name=f"node-{incarnation}")
