@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from embedding.commands.panels import PANELS, arrange, neighbour_commands
+from embedding.commands.panels import PANELS
 from embedding.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,21 +116,13 @@ def test_without_a_neighbour_one_sentence_says_what_to_install(
         assert done.err == f"yeoron: {command}: the package that has this command is {INSTALL}\n"
 
 
-def test_of_two_commands_of_one_name_the_second_is_named(monkeypatch) -> None:
-    entries = [
-        EntryPoint("simweb", "yeoron_simweb.commands", "yeoron.commands"),
-        EntryPoint("simweb", "yeoron_demo.commands", "yeoron.commands"),
-    ]
-
-    class Installed:
-        def select(self, group: str) -> list[EntryPoint]:
-            return entries if group == "yeoron.commands" else []
-
-    monkeypatch.setattr("embedding.commands.panels.installed", Installed)
-    commands, faults = neighbour_commands(set(), arrange)
-    assert list(commands) == ["simweb"]
-    assert commands["simweb"].rich_help_panel == "From a file of texts"
-    assert "entry point yeoron_demo.commands" in faults["simweb"]
+def test_of_two_commands_of_one_name_the_second_is_named(own_process, packages) -> None:
+    for package in ("one", "two"):
+        packages.add(package, f"{package}_commands", COMMAND.format(name="hello"), "hello")
+    shown = own_process("--help")
+    assert shown.err.count("\n") == 1
+    assert "there is another of that name" in shown.err
+    assert "Say a word." in shown.out
 
 
 def test_the_demo_without_the_simulated_web_is_one_sentence(yeoron, monkeypatch) -> None:

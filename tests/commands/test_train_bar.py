@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from embedding.commands import training as command
+from embedding.server.service import ParameterServer, running_server
 from embedding.training import TrainProgress
 from embedding.training.nodes import ProgressReader
 
@@ -54,21 +55,13 @@ def test_nothing_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert show(monkeypatch, STEPS, force_terminal=False) == ""
 
 
-class Server:
-    """As much of a parameter server as the reader of progress looks at."""
-
-    def __init__(self) -> None:
-        import threading
-
-        from embedding.server.figures.meters import Meters
-
-        self.state = SimpleNamespace(
-            lock=threading.Lock(), meters=Meters(), reports=SimpleNamespace(last={})
-        )
+@pytest.fixture
+def server() -> Iterator[ParameterServer]:
+    with running_server(dim=2) as running:
+        yield running
 
 
-def test_the_share_is_that_of_the_tokens_that_were_counted() -> None:
-    server: Any = Server()
+def test_the_share_is_that_of_the_tokens_that_were_counted(server) -> None:
     reader = ProgressReader(server, total=1000)
     assert reader.read().share == 0.0
     server.state.meters.tokens = 250
@@ -76,16 +69,14 @@ def test_the_share_is_that_of_the_tokens_that_were_counted() -> None:
     assert reader.read().share == 0.25
 
 
-def test_without_a_count_the_share_is_that_of_what_was_read() -> None:
-    server: Any = Server()
+def test_without_a_count_the_share_is_that_of_what_was_read(server) -> None:
     reader = ProgressReader(server, total=None)
     assert reader.read().share is None
     server.state.reports.last = {"a": {"progress": 0.2}, "b": {"progress": 0.4}, "c": {}}
     assert reader.read().share == pytest.approx(0.3)
 
 
-def test_the_loss_is_that_of_late() -> None:
-    server: Any = Server()
+def test_the_loss_is_that_of_late(server) -> None:
     reader = ProgressReader(server, total=None)
     meters = server.state.meters
     meters.loss_sum, meters.pairs = 30.0, 10

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.main import get_command
 
-from embedding.commands.operate import up
+from embedding.cli import app
 from embedding.settings import Settings
 
 INFRA = Path(__file__).parents[2] / "infra"
@@ -19,7 +20,8 @@ UNITS = sorted(path.name for path in (INFRA / "systemd").iterdir())
 
 
 def options() -> set[str]:
-    return {f"--{name}" for name in up.__annotations__ if name != "return"}
+    up = get_command(app).commands["up"]
+    return {option for parameter in up.params for option in parameter.opts}
 
 
 def test_the_compose_file_keeps_to_the_rules() -> None:

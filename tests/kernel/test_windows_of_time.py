@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Calendar, Window, WindowUnit
-from embedding.kernel.zones import zone_of
 from embedding.server.config import ServerConfig
 
 ZONES = ["UTC", "Asia/Seoul", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"]
@@ -49,7 +48,7 @@ def test_a_window_starts_where_the_calendar_says(unit: WindowUnit, times: list[f
 def test_a_second_before_local_midnight_is_of_the_day_before(
     zone: str, midnight: datetime, unit: WindowUnit
 ) -> None:
-    calendar = Calendar(unit, zone_of(zone))
+    calendar = Calendar(unit, ZoneInfo(zone))
     local = midnight.replace(tzinfo=calendar.zone)
     assume(local.astimezone(UTC).astimezone(calendar.zone) == local)  # a day that Apia left out
     for at in (local.timestamp() - 1, local.timestamp(), local.timestamp() + 1):
@@ -65,7 +64,7 @@ def test_a_second_before_local_midnight_is_of_the_day_before(
 
 @given(zones, units, st.integers(int(6e8), int(4e9)))
 def test_windows_follow_each_other_without_gap(zone: str, unit: WindowUnit, at: int) -> None:
-    calendar = Calendar(unit, zone_of(zone))
+    calendar = Calendar(unit, ZoneInfo(zone))
     window = calendar.window(at)
     start, end = int(window.start.timestamp()), int(window.end.timestamp())
     assert start == calendar.start(at) <= at < end
@@ -125,7 +124,7 @@ def test_a_window_is_the_same_after_it_was_written(zone: str, when: datetime) ->
 
 @given(zones, units)
 def test_a_calendar_is_read_back_from_its_text(zone: str, unit: WindowUnit) -> None:
-    calendar = Calendar(unit, zone_of(zone))
+    calendar = Calendar(unit, UTC if zone == "UTC" else ZoneInfo(zone))
     assert Calendar.of(str(calendar)) == calendar
     assert str(Calendar(unit)) == unit.value, "as servers of before wrote it"
 
@@ -138,8 +137,8 @@ def test_a_zone_that_is_none_is_refused_by_name() -> None:
 def test_a_machine_without_time_zones_is_told_what_to_install(monkeypatch) -> None:
     monkeypatch.setattr("embedding.kernel.zones.available_timezones", set)
     with pytest.raises(ValueError, match="install the package tzdata"):
-        zone_of("Asia/Nowhere")
-    assert zone_of("UTC") is UTC
+        ServerConfig(timezone="Asia/Nowhere")
+    assert ServerConfig(timezone="UTC").timezone == "UTC"
 
 
 def test_windows_of_another_zone_are_refused_with_the_way_out() -> None:

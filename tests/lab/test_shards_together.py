@@ -10,7 +10,6 @@ from named import QUICK
 from threads import fleet, sharded
 
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.peer import converse
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
@@ -153,10 +152,7 @@ def test_a_shard_that_has_a_sum_alone_is_sent_what_the_log_wants(server, nodes):
     upstreams._send_parts(pushes)
     upstreams.close()
     for node, push in zip(nodes, pushes, strict=True):
-        node.client.log.add(push)
-        node.clock = node.client.taken(
-            converse(node.client.peer.open(), node.client._messages(push))
-        ).clock
+        node.clock = node.client.push(push).clock
     assert seen(nodes[0]) == [2.0]
     assert seen(nodes[1]) == [2.0]
 

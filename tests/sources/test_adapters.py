@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.kernel.authors import group_of
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Found, Pseudonyms
@@ -427,10 +426,12 @@ def test_pseudonyms_need_the_key() -> None:
 def test_the_group_of_an_author_hangs_on_the_name_and_on_no_key() -> None:
     one, other = Pseudonyms(b"a"), Pseudonyms(b"b")
     names = [f"이름 {at}" for at in range(300)]
-    assert {group_of(name) for name in names} == set(range(16))
+    groups = set()
     for name in names:
-        each = [some.grouped("s", f" {name} ") for some in (one, other)]
-        assert each[0] != each[1]
-        assert {group_of(grouped or "") for grouped in each} == {group_of(name)}
-        assert each[0] == f"{one.of('s', name)}#{group_of(name):x}"
+        grouped = [pseudonyms.grouped("s", f" {name} ") or "" for pseudonyms in (one, other)]
+        assert grouped[0] != grouped[1]
+        (group,) = {pseudonym.partition("#")[2] for pseudonym in grouped}
+        assert grouped[0] == f"{one.of('s', name)}#{group}"
+        groups.add(int(group, 16))
+    assert groups == set(range(16))
     assert one.grouped("s", " ") is None

@@ -10,7 +10,6 @@ from fastapi.testclient import TestClient
 from unguarded import unguarded
 
 from embedding.trends.rows import RANKINGS
-from embedding.web.site import Stream, summary
 
 STATUS = {
     "words_per_second": 1234.5,
@@ -112,25 +111,41 @@ def test_the_panel_reads_the_parameter_server(config, serve, client_of):
     assert "data-stream" in client.get("/snapshots").text
 
 
+@pytest.fixture
+def stream(config, client_of):
+    """What the page says of the stream whose status has an address."""
+
+    def read(address: str):
+        live = config.model_copy(update={"status_url": address})
+        return client_of(unguarded(live)).get("/api/stream").json()
+
+    return read
+
+
 @pytest.mark.parametrize("body", ["[]", "nonsense", '{"sources": 3}'])
-def test_an_answer_that_is_none_counts_as_unreachable(serve, body):
+def test_an_answer_that_is_none_counts_as_unreachable(serve, stream, body):
     from starlette.responses import Response
 
     server = FastAPI()
     server.get("/status")(lambda: Response(body, media_type="application/json"))
-    assert Stream(f"{serve(server)}/status", 2.0).read() == {"state": "unreachable"}
+    assert stream(f"{serve(server)}/status") == {"state": "unreachable"}
 
 
-def test_a_server_that_is_not_there_is_unreachable():
-    assert Stream("http://127.0.0.1:9/status", 0.5).read() == {"state": "unreachable"}
-    assert Stream("not an address", 0.5).read() == {"state": "unreachable"}
+def test_a_server_that_is_not_there_is_unreachable(stream):
+    assert stream("http://127.0.0.1:9/status") == {"state": "unreachable"}
+    assert stream("not an address") == {"state": "unreachable"}
 
 
-def test_missing_figures_are_none():
-    assert summary({})["lag_p50_s"] is None
-    assert summary({})["snapshots"] == 0
-    assert summary({"windows": {"a": {"snapshot": "a-1"}, "b": {}}})["snapshots"] == 1
-    assert summary({"words_per_second": "many"})["words_per_second"] is None
+def test_missing_figures_are_none(serve, stream):
+    server, status = FastAPI(), {}
+    server.get("/status")(lambda: status)
+    address = f"{serve(server)}/status"
+    answer = stream(address)
+    assert (answer["lag_p50_s"], answer["snapshots"]) == (None, 0)
+    windows = {"a": {"snapshot": "a-1"}, "b": {}}
+    status |= {"windows": windows, "words_per_second": "many"}
+    answer = stream(address)
+    assert (answer["snapshots"], answer["words_per_second"]) == (1, None)
 
 
 def test_a_store_with_a_short_name_leaves_the_sentence_whole(config, tmp_path, monkeypatch):

@@ -6,14 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from embedding.ask.answers import Answers
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, TrendReport
 from embedding.web.brief import headline, leads, lede, read, story_views
-from embedding.web.config import WebConfig
-from embedding.web.links import PagePaths
-from embedding.web.site import Site, Stream
 from embedding.web.text import PageText
 
 
@@ -180,9 +176,3 @@ def test_a_story_is_shown_by_the_roles_of_its_words_and_where_it_stands(planted,
     (view,) = story_views(replace(report, stories=(gone,)), 2, where, PageText("ko"))
     assert asked[-1][1:] == (report.compared_with.start, report.compared_with.end)
     assert (view.story, view.where) == (gone, None)
-    config = WebConfig(snapshots=str(tmp_path))
-    site = Site(config, Answers(config), Stream(None), None)
-    parts = site.templates.get_template("parts.html").make_module({"headlines": None})
-    shown = str(parts.story(PageText("ko"), PagePaths(""), view))
-    assert shown.count("chip lost") == 12
-    assert PageText("ko")("story_more", n=8) in shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import string
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from babel.messages.pofile import read_po
@@ -13,7 +12,6 @@ from babel.messages.pofile import read_po
 from embedding.show import team
 from embedding.snapshots.format import LACK_REASONS
 from embedding.trends.rows import BEFORE, RANKINGS
-from embedding.web.headlines import HeadlineState
 from embedding.web.text import (
     LANGUAGES,
     LOCALE,
@@ -36,7 +34,7 @@ NAMES = {
     *(f"{name}_{unit}" for name in (*UNIT_WORDS, "span") for unit in UNIT_KEYS),
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
-    *(f"headline_{state}" for state in get_args(HeadlineState) if state != "read"),
+    *(f"headline_{state}" for state in ("gone", "login", "refused", "later", "none")),
     *RANKINGS,
 }
 """Keys that are put together from the names of something."""

@@ -31,7 +31,6 @@ from embedding.trends.rows import (
 )
 from embedding.web.config import WebConfig
 from embedding.web.findings import one_in
-from embedding.web.formats import short_word
 from embedding.web.plain import plain
 from embedding.web.text import PageText
 from waiting import until
@@ -383,7 +382,10 @@ def _stories(tree: object, page: PageRecord) -> None:
 
 
 def _ranking(tree: object, name: str, page: PageRecord) -> None:
-    rows = {" ".join(short_word(row.word, 28).split()): row for row in getattr(page.report, name)}
+    rows = {}
+    for row in getattr(page.report, name):
+        shown = row.word if len(row.word) <= 28 else row.word[:27] + "…"
+        rows[" ".join(shown.split())] = row
     for item in tree.xpath(f"//section[@aria-labelledby='{name}']//ol/li"):
         row = rows[text_of(own(item, "lead")[0])]
         said, *more = own(item, "evidence")

@@ -108,6 +108,8 @@ def test_a_chart_keeps_its_time_axis_and_leaves_gaps() -> None:
     ],
 )
 def test_windows_between_two_are_counted_by_the_calendar(label: str, later: str, n: int) -> None:
-    history = AxisHistory("방역", ("좋다",), ("나쁘다",), (1, 1), (AxisPoint("id", label, ALL, 10, 0.5, None, None),))
+    history = AxisHistory(
+        "방역", ("좋다",), ("나쁘다",), (1, 1), (AxisPoint("id", label, ALL, 10, 0.5, None, None),)
+    )
     view = axis_view("sentiment", history, PageText("ko"), (), [label, later])
     assert view["chart"]["labels"][1:-1] == [""] * n

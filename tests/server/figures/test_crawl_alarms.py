@@ -7,7 +7,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.reports import crawl_figures, open_alarms
 from embedding.server.service import running_server
 
 ALARM = {"event": "blocked", "since": "2026-01-01T00:00:00+00:00", "sentence": "it refuses"}
@@ -48,7 +47,6 @@ def scrape(url: str) -> dict[tuple[str, str, str], float]:
 @pytest.mark.parametrize(
     "report",
     [
-        None,
         {},
         {"sources": 3},
         {"sources": {"a": None}},
@@ -56,12 +54,18 @@ def scrape(url: str) -> dict[tuple[str, str, str], float]:
         {"sources": {"a": {"alarm": {"event": 'bad"} 1'}, "errors": {"no space": 1, "x": -3}}}},
     ],
 )
-def test_rubbish_in_a_report_is_no_alarm_and_no_label(report: object) -> None:
-    nodes = {"n0": {"state": "active", "report": report}}
-    assert open_alarms(nodes) == {}
-    assert all(set(each.faults.values()) <= {0} for each in crawl_figures(nodes))
+def test_rubbish_in_a_report_is_no_alarm_and_no_label(connect, report: dict[str, object]) -> None:
+    with running_server(ServerConfig(device="cpu"), SyncConfig(policy="asp"), dim=4) as server:
+        connect(server, "n0").client.report(report)
+        status = server.status()
+        assert status["alarms"] == {}
+        assert all(set(faults.values()) <= {0} for faults in status["faults"].values())
 
 
-def test_a_node_that_is_gone_has_no_alarms() -> None:
-    nodes = {"n0": {"state": "gone", "report": {"sources": {"a": {"alarm": ALARM}}}}}
-    assert open_alarms(nodes) == {}
+def test_a_node_that_is_gone_has_no_alarms(connect) -> None:
+    with running_server(ServerConfig(device="cpu"), SyncConfig(policy="asp"), dim=4) as server:
+        node = connect(server, "n0")
+        node.client.report({"sources": {"a": {"alarm": ALARM}}})
+        assert server.status()["alarms"]
+        server.state.leave("n0", server.state.ledger.of("n0").session)
+        assert server.status()["alarms"] == {}

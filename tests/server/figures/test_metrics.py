@@ -16,7 +16,6 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
-from embedding.server.figures.metrics import METRIC_FAMILIES
 from embedding.server.service import ParameterServer, running_server
 from incomplete import incomplete_store
 from waiting import until
@@ -299,12 +298,12 @@ def test_health_tells_that_the_server_closes_and_that_it_is_stuck(monkeypatch):
         assert (answer.status_code, answer.json()["reasons"]) == (503, ["the server is closing."])
 
 
-def test_text_preparation_is_told_by_node_and_what_is_no_number_is_left_out() -> None:
+def test_text_preparation_is_told_by_node_and_what_is_no_number_is_left_out(server, connect):
     text = {"known_share": 0.7, "cache_bytes": 5, "forgotten_words": "many", "masked": {"phone": 2}}
-    nodes = {ODD: {"report": {"text": text}}, "n1": {"report": {}}, "n2": {"report": {"text": 3}}}
-    texts = [figure for figure in METRIC_FAMILIES if figure.name.startswith("text_")]
-    found = {family.name: family for each in texts if (family := each.family({"nodes": nodes}))}
+    for node, report in ((ODD, {"text": text}), ("n1", {}), ("n2", {"text": 3})):
+        connect(server, node).client.report(report)
+    found = families(server)
     assert value(found, "yeoron_text_known_ratio", node=ODD) == 0.7
     assert value(found, "yeoron_text_cache_bytes", node=ODD) == 5
     assert value(found, "yeoron_text_masked_total", node=ODD, kind="phone") == 2
-    assert found["yeoron_text_forgotten_words"].samples == []
+    assert not found["yeoron_text_forgotten_words"].samples

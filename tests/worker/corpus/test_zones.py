@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import WindowUnit
-from embedding.kernel.zones import zone_of
 from embedding.worker.corpus.datedlines import dated_columns
 from embedding.worker.spec import CorpusShare
 
@@ -39,7 +39,7 @@ def windows(path: Path, dates: list[str], zone: str, *, broken: bool) -> list[st
 def test_a_line_is_of_its_day_however_its_date_is_written(
     tmp_path_factory: pytest.TempPathFactory, broken: bool, zone: str, day: datetime
 ) -> None:
-    local = zone_of(zone)
+    local = ZoneInfo(zone)
     midnight = day.replace(tzinfo=local)
     assume(midnight.astimezone(UTC).astimezone(local) == midnight)  # not left out by the zone
     before = (midnight.astimezone(UTC) - timedelta(seconds=1)).astimezone(local)
