@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.logs import log_place
-from embedding.worker.process.node import Death, Restarts
+from embedding.worker.process.node import Death, Restarts, _unstated
 
 HEALTHY_SECONDS = 600.0
 SAME_REASON = 3
@@ -48,6 +50,20 @@ def test_what_came_before_a_healthy_while_is_not_counted(most: int, healthy: lis
         assert bool(refused) == (run > most)
         if refused:
             return
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "outside"),
+    [
+        (-signal.SIGSEGV, "killed by SIGSEGV", False),
+        (-signal.SIGKILL, "killed by SIGKILL", True),
+        (3, "exit code 3", False),
+    ],
+)
+def test_a_process_that_says_nothing_is_judged_by_its_exit_code(
+    code: int, reason: str, outside: bool
+) -> None:
+    assert _unstated("gradient", code) == Death("gradient", reason, outside=outside)
 
 
 def test_the_log_of_a_service_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
