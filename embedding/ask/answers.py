@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import resource
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -27,7 +28,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
 from embedding.trends.recent import Fresh, Recent
-from embedding.trends.rows import Story, TrendReport, WordScores
+from embedding.trends.rows import SCORES_COLUMNS, Story, TrendReport, WordScores
 from embedding.trends.storage import FinishedReports
 from embedding.trends.stories import StoryDocuments, story_documents
 
@@ -162,10 +163,9 @@ class Answers:
         finished = FinishedReports(refs, self.config.trends, self.config.reports)
         return SnapshotListing(refs, self.store.broken() | damaged, finished)
 
-    def sources(self) -> tuple[str, ...]:
-        """The sources of the latest window, most documents first."""
-        refs = self.listing().refs
-        documents = self.open(refs[-1].id).manifest.documents if refs else {}
+    def sources(self, window: str = LATEST) -> tuple[str, ...]:
+        """The sources of a window, most documents first; none in an empty store."""
+        documents = self.open(window).manifest.documents if self.listing().refs else {}
         return tuple(sorted(documents, key=lambda name: (-documents[name], name)))
 
     def timezone(self) -> str:
@@ -221,8 +221,24 @@ class Answers:
 
     def scores(self, report: TrendReport, wait_s: float | None) -> WordScores:
         """The figures of every word that a report compared: the finished ones, else computed."""
-        known = report.scores or self.listing().finished.scores(report.snapshot.id)
-        return known or self._compute(report.snapshot.id, wait_s).every_word
+        if report.scores is not None:
+            return report.scores
+        id = report.snapshot.id
+        return self.listing().finished.scores(id) or self.scores(self._compute(id, wait_s), None)
+
+    def scores_of(self, words: Sequence[str], report: TrendReport) -> Sequence[dict[str, Any]]:
+        """The figures of some words in their order, and as `reason` why one was not compared."""
+        from embedding.trends.moved import why_not
+
+        known, before = self.scores(report, None).of(words), report.compared_with
+        then = None if before is None else self.open(before.id)
+        unknown = [word for word in words if word not in known]
+        reasons = why_not(unknown, then, self.open(report.snapshot.id), self.config.trends)
+        empty = dict.fromkeys(SCORES_COLUMNS)
+        return [
+            {**empty, **known.get(word, {}), "word": word, "reason": reasons.get(word)}
+            for word in words
+        ]
 
     def _compute(self, id: str, wait_s: float | None) -> TrendReport:
         from embedding.trends.report import build_report
@@ -249,6 +265,16 @@ class Answers:
         if task is not None and task.done() and task.exception() is None:
             return task.result()
         return finished
+
+    def newest_reports(self, refs: Sequence[SnapshotRef]) -> Iterator[TrendReport]:
+        """The reports of windows that need no computing, newest first; that of the newest is
+        computed, and passed over where it takes longer.
+        """
+        for at, ref in enumerate(reversed(refs)):
+            with suppress(LaterError):
+                report = self.known_report(ref.id) if at else self.report(ref.id)
+                if report is not None:
+                    yield report
 
     def _begin(self, make: Callable[[], A], wait_s: float | None) -> Future[A]:
         """Compute something that takes long, after what was asked for before; here and now for

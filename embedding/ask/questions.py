@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
 from embedding.ask.answers import Answers, LaterError
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.snapshots.store import LATEST
 from embedding.trends.axis import AxisHistory, axis_history
@@ -25,6 +27,7 @@ from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.material import figures
 from embedding.trends.rows import (
+    LOOKED_BACK,
     RANKINGS,
     Note,
     Story,
@@ -35,6 +38,7 @@ from embedding.trends.rows import (
     WordChange,
     WordScores,
     findings_of,
+    last_with_findings,
     word_change,
 )
 from embedding.trends.stories import StoryDocuments
@@ -287,6 +291,45 @@ class BetweenQuestion(Question[TrendReport]):
 
         then, now = (answers.open(one).id for one in (self.then, self.now))
         return answers.later(BetweenQuestion(then, now), wait_s, build_between, then, now)
+
+
+@dataclass(frozen=True)
+class LastFinding:
+    """The last report with such a finding; else the last with any, and if some are not known."""
+
+    report: TrendReport | None
+    another: TrendReport | None = None
+    unknown: bool = False
+
+
+COMPUTED = 3
+"""Windows whose reports are computed for it; of those further back known ones are read."""
+
+
+@dataclass(frozen=True)
+class LastFindingQuestion(Question[LastFinding]):
+    """The last window before this one with a finding of these rankings."""
+
+    window: WindowName = LATEST
+    rankings: tuple[str, ...] = RANKINGS
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> LastFinding:
+        id, refs = answers.named(self.window), answers.list()
+        start = next(ref.window_start for ref in refs if ref.id == id)
+        before = [ref for ref in refs if ref.window_start < start]
+
+        def known(ref: SnapshotRef) -> TrendReport | None:
+            report = answers.known_report(ref.id)
+            if report is None and ref in before[-COMPUTED:]:
+                with suppress(SnapshotError):
+                    report = answers.report(ref.id, wait_s)
+            return report
+
+        last = last_with_findings(before, known, self.rankings)
+        if last is not None:
+            return LastFinding(last)
+        unknown = any(known(ref) is None for ref in before[-LOOKED_BACK:])
+        return LastFinding(None, last_with_findings(before, known), unknown)
 
 
 @dataclass(frozen=True)

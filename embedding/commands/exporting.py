@@ -133,14 +133,17 @@ def _table(what: str, format: str, window: str, snapshots: Path | None) -> Write
     if snapshots is None and window != "latest" and Path(window).is_dir():
         window, snapshots = "latest", Path(window)
     asked = AskedWindow(snapshots, window)
-    report = report_of(asked, scores=True)
+    report = report_of(asked)
     shown = report.snapshot
 
     def addresses(word: str) -> list[str]:
         documents = asked.answers.evidence(word, shown.start, shown.end, _ADDRESSES)
         return [one.url for one in documents]
 
-    table = findings_table(report, addresses) if what == "findings" else report.every_word.table
+    if what == "findings":
+        table = findings_table(report, addresses)
+    else:
+        table = asked.answers.scores(report, None).table
     if format == "jsonld":
         return partial(write_jsonld, table, report, what)
     return partial(WRITERS[format], table)
@@ -184,7 +187,7 @@ def report(
     config = page_of(chosen, snapshots, evidence)
     maker = HandoutMaker(config, page or chosen.trends_url, lang)
     with console.status("Writing the report …"):
-        file = maker.attachment(maker.report(window), format)
+        file = maker.attachment(window, format)
     path = out or Path(file.name)
     write_whole(path, lambda target: target.write(file.content))
 

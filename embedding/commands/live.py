@@ -113,14 +113,11 @@ def policy(
     if as_json:
         print_json(shown)
         return
-    others = [name for name, owner in _OWNERS.items() if owner != shown.get("policy")]
-    left_out = 0
-    for key, value in shown.items():
-        if key.startswith(tuple(others)):
-            left_out += 1
-        else:
-            print_line(f"{key:<22} {value}")
-    if left_out:
+    others = tuple(name for name, owner in _OWNERS.items() if owner != shown.get("policy"))
+    own = {key: value for key, value in shown.items() if not key.startswith(others)}
+    for key, value in own.items():
+        print_line(f"{key:<22} {value}")
+    if left_out := len(shown) - len(own):
         print_line(f"{left_out} settings of other policies: --json")
 
 

@@ -11,9 +11,8 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from datetime import datetime
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,12 +31,11 @@ from embedding.commands.common import (
     settings_of,
 )
 from embedding.commands.option_groups import grouped
-from embedding.kernel.errors import ConfigError, InputError, SnapshotError
+from embedding.kernel.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from embedding.ask.answers import Answers
     from embedding.ask.config import AxisConfig
-    from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
     from embedding.trends.rows import TrendReport
     from embedding.trends.stories import StoryDocuments
@@ -126,8 +124,6 @@ FREQUENCY_HELP = {
     """,
 }
 """Help of the commands that show a ranking by frequency."""
-_EMPTY = {"born": "No word is new."}
-"""What is said of a ranking without rows, where no note says why."""
 
 
 def register(app: typer.Typer) -> None:
@@ -194,9 +190,9 @@ def moved(
     """
     from embedding.trends.rows import SCORES_COLUMNS
 
-    report = _compared(asked, between, scores=every)
+    report = _compared(asked, between)
     if every:
-        _write(report, SCORES_COLUMNS, report.every_word.rows(), form)
+        _write(report, SCORES_COLUMNS, asked.answers.scores(report, None).rows(), form)
     else:
         _print(asked, report, "moved", limit, form, with_last=between is None)
 
@@ -215,23 +211,11 @@ def score(
     Examples: `yeoron trends score --words words.txt` ·
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
-    from embedding.trends.material import Snapshots, gather
-    from embedding.trends.moved import why_not
-    from embedding.trends.report import TwoSnapshots
     from embedding.trends.rows import SCORES_COLUMNS
 
-    named, report = read_words(words), _compared(asked, between, scores=True)
-    known, before, open_id = report.every_word.of(named), report.compared_with, asked.answers.open
-    source: Snapshots = asked.answers
-    if before is not None:
-        source = TwoSnapshots(open_id(before.id), open_id(report.snapshot.id))
-    unknown = [word for word in named if word not in known]
-    reasons = why_not(unknown, gather(source, report.snapshot.id), asked.settings.trends)
-    empty = dict.fromkeys(SCORES_COLUMNS)
-    rows = [
-        {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in named
-    ]
-    _write(report, (*SCORES_COLUMNS, REASON), rows, form)
+    named, report = read_words(words), _compared(asked, between)
+    rows = asked.answers.scores_of(named, report)
+    _write(report, (*SCORES_COLUMNS, "reason"), rows, form)
 
 
 def ranking_command(name: str, about: str) -> Callable[..., None]:
@@ -413,7 +397,8 @@ def _print(
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
     else:
         print_line(ranking_title(report, name))
-        for sentence in notes_of(report, name) or [_EMPTY.get(name, "No word was compared.")]:
+        none = "No word is new." if name == "born" else "No word was compared."
+        for sentence in notes_of(report, name) or [none]:
             print_line(sentence)
     if with_last:
         _print_last(asked, report, name)
@@ -429,7 +414,6 @@ def _plain(where: StoryDocuments | None) -> dict[str, Any]:
     }
 
 
-REASON = "reason"
 _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
 
 
@@ -467,8 +451,8 @@ def _write(
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    if row.get(REASON) is not None:
-        return f"{'–':>7} {row['word']}: {row[REASON]}"
+    if row.get("reason") is not None:
+        return f"{'–':>7} {row['word']}: {row['reason']}"
     return _LINE.format(
         rank=row["rank"],
         z=f"{row['z']:.1f}",
@@ -522,8 +506,6 @@ _COMPUTED = (
 _BETWEEN = "Two windows of one's choice are compared each time they are asked for."
 _NOTHING = ("one_snapshot", "empty_window")
 """Notes of a report that has nothing to rank."""
-COMPUTED = 3
-"""Windows whose reports are computed for it; of those further back finished ones are read."""
 _WORDS = {
     "moved": "a word changed in meaning",
     "born": "a new word",
@@ -538,20 +520,12 @@ def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
 
     name  `stories` for findings of any kind, or a ranking for those in it
     """
-    from embedding.trends.rows import LOOKED_BACK, RANKINGS, findings_of, last_with_findings
+    from embedding.ask.questions import LastFindingQuestion
+    from embedding.trends.rows import RANKINGS, findings_of
 
-    rankings, reader = RANKINGS if name == "stories" else (name,), asked.answers
-    start = datetime.fromisoformat(report.snapshot.start)
-    before = [ref for ref in reader.list() if ref.window_start < start]
-    if asked.id != "latest" or findings_of(report, rankings) or not before:
+    rankings = RANKINGS if name == "stories" else (name,)
+    if asked.id != "latest" or findings_of(report, rankings):
         return
-
-    def known(ref: SnapshotRef) -> TrendReport | None:
-        earlier = reader.known_report(ref.id)
-        if earlier is None and ref in before[-COMPUTED:]:
-            with suppress(SnapshotError):
-                earlier = reader.report(ref.id, None)
-        return earlier
 
     def shown(earlier: TrendReport, command: str, counted: Sequence[str]) -> str:
         own = "" if asked.snapshots is None else f" --snapshots {shlex.quote(str(asked.snapshots))}"
@@ -560,17 +534,16 @@ def _print_last(asked: AskedWindow, report: TrendReport, name: str) -> None:
 
     what = _WORDS.get(name, "a finding")
     with console.status("Looking for the last window with a finding …"):
-        last = last_with_findings(before, known, lambda one: findings_of(one, rankings))
-        missing = last is None and any(known(ref) is None for ref in before[-LOOKED_BACK:])
-        other = None if last else last_with_findings(before, known)
-    if last is not None:
-        print_line(f"The last window with {what} is {shown(last, name, rankings)}")
+        last = LastFindingQuestion(report.snapshot.id, rankings).answer(asked.answers)
+    if last.report is not None:
+        print_line(f"The last window with {what} is {shown(last.report, name, rankings)}")
         return
-    whose = " whose report is known" if missing else ""
+    whose = " whose report is known" if last.unknown else ""
     print_line(f"No window before {report.snapshot.label}{whose} has {what}.")
-    if other is not None:
-        print_line(f"The last one with another finding is {shown(other, 'stories', RANKINGS)}")
-    if missing:
+    if last.another is not None:
+        another = shown(last.another, "stories", RANKINGS)
+        print_line(f"The last one with another finding is {another}")
+    if last.unknown:
         print_line("`yeoron trends report --all` writes the reports of all windows.")
 
 
@@ -602,13 +575,9 @@ def read_words(path: Path) -> list[str]:
     return list(lines_of)
 
 
-def report_of(
-    asked: AskedWindow, between: tuple[str, str] | None = None, *, scores: bool = False
-) -> TrendReport:
+def report_of(asked: AskedWindow, between: tuple[str, str] | None = None) -> TrendReport:
     """The report of a window, or of two neighbouring ones, finished or computed; InputError for two
     others.
-
-    scores  with the figures of all words, which a report of two windows has anyway
     """
     from embedding.ask.questions import BetweenQuestion, ReportQuestion
 
@@ -616,8 +585,7 @@ def report_of(
     if between is None:
         finished = answers.finished_report(answers.named(asked.id)) is not None
         with nullcontext() if finished else _explained_if_slow(_COMPUTED):
-            report = ReportQuestion(asked.id).answer(answers)
-            return replace(report, scores=answers.scores(report, None)) if scores else report
+            return ReportQuestion(asked.id).answer(answers)
     if asked.id != "latest":
         raise ConfigError(
             f"--id {asked.id}: not accepted with --between, which names both windows."
@@ -631,10 +599,8 @@ def report_of(
     return report
 
 
-def _compared(
-    asked: AskedWindow, between: tuple[str, str] | None = None, *, scores: bool = False
-) -> TrendReport:
-    report = report_of(asked, between, scores=scores)
+def _compared(asked: AskedWindow, between: tuple[str, str] | None = None) -> TrendReport:
+    report = report_of(asked, between)
     for note in report.notes:
         if note.code in _NOTHING:
             raise InputError(note.text)

@@ -233,16 +233,9 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
 
     `out` is replaced in one step when everything is written. An empty word or one with white space
     in it cannot be told apart in the word2vec formats: it is left out there. Raises InputError for
-    an unknown format, a place that cannot be written and when no word is left, ConfigError without
-    gensim.
+    a file that cannot be written and when no word is left, ConfigError without gensim.
     """
-    try:
-        write = _WRITERS[format]
-    except KeyError as error:
-        accepted = ", ".join(_WRITERS)
-        raise InputError(
-            f"export format {format[:40]!r}: of vectors accepted are {accepted}."
-        ) from error
+    write = _WRITERS[format]
     order = np.argsort(-snapshot.counts, kind="stable")
     left_out: list[str] = []
     if write not in (_keyedvectors, _parquet):

@@ -24,6 +24,7 @@ from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.evidence import RowWriter
+from embedding.trends.frequency import Frequency
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.pair import SnapshotPair, pair_of
 from embedding.trends.permutation import (
@@ -465,22 +466,24 @@ def _key(material: ReportInput, config: TrendsConfig) -> str:
     return key_of([snapshot.ref for snapshot in (*material.earlier, material.snapshot)], config)
 
 
-def why_not(words: Sequence[str], material: ReportInput, config: TrendsConfig) -> dict[str, str]:
+def why_not(
+    words: Sequence[str], before: Snapshot | None, after: Snapshot, config: TrendsConfig
+) -> dict[str, str]:
     """Why each of `words`, none of which was compared, was not: a sentence without a full stop."""
     if not words:
         return {}
-    now = material.now.counts_of(words)
-    skipped = signs(words, config)
+    now, skipped = Frequency.read(after).counts_of(words), signs(words, config)
     return {
-        word: _reason(word, int(now[at]), bool(skipped[at]), material, config)
+        word: "there is no window before to compare with"
+        if before is None
+        else _reason(word, int(now[at]), bool(skipped[at]), before, after, config)
         for at, word in enumerate(words)
     }
 
 
-def _reason(word: str, now: int, sign: bool, material: ReportInput, config: TrendsConfig) -> str:
-    if not material.earlier:
-        return "there is no window before to compare with"
-    before, after = material.earlier[-1], material.snapshot
+def _reason(
+    word: str, now: int, sign: bool, before: Snapshot, after: Snapshot, config: TrendsConfig
+) -> str:
     labels = before.manifest.window.label, after.manifest.window.label
     indices = [snapshot.index(word) for snapshot in (before, after)]
     if indices == [None, None]:

@@ -335,7 +335,7 @@ class TrendReport:
     ranked     how many words were compared, by family of tests (`online.FAMILIES`)
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
     bias       which source the model serves worst; None where fewer than two were scored
-    scores     the figures of every word that was compared; kept as a table beside the report
+    scores     the figures of every word that was compared; None: in a table beside the report
     stories    which of the significant words changed together
     control    with `trends.control = "stream"`: where each sequence of tests stands (online.py)
     """
@@ -358,13 +358,6 @@ class TrendReport:
     stories: tuple[Story, ...] = ()
     control: Mapping[str, OnlineTests] = field(default_factory=dict)
     scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=_APART)
-
-    @property
-    def every_word(self) -> WordScores:
-        """`scores`, which a report that was computed has."""
-        if self.scores is None:
-            raise TypeError("a report that was computed has the figures of its words")
-        return self.scores
 
     def by_documents(self, row: TrendRow) -> bool:
         """Whether a moved row was judged by the documents that use it, and not by its shift."""
@@ -390,6 +383,14 @@ class TrendReport:
 
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
         return tuple(row for row in getattr(self, ranking) if row.significant)
+
+    def called(self) -> dict[str, tuple[str, ...]]:
+        """The words that are findings, each with the rankings that call it one."""
+        rankings: dict[str, tuple[str, ...]] = {}
+        for name in RANKINGS:
+            for row in self.significant(name):
+                rankings[row.word] = (*rankings.get(row.word, ()), name)
+        return rankings
 
     def compared(self, ranking: str) -> int:
         """How many words a ranking (a name of RANKINGS) was chosen from."""
@@ -513,16 +514,15 @@ def findings_of(report: TrendReport, rankings: Iterable[str] = RANKINGS) -> int:
 def last_with_findings(
     refs: Sequence[SnapshotRef],
     report_of: Callable[[SnapshotRef], TrendReport | None],
-    counted: Callable[[TrendReport], int] = findings_of,
+    rankings: Iterable[str] = RANKINGS,
 ) -> TrendReport | None:
-    """The report of the latest of `refs` (oldest first) that has a finding.
+    """The report of the latest of `refs` (oldest first) that has a finding in these rankings.
 
     report_of  None where the report of a snapshot is not known: that window is passed over
-    counted    findings of a report
     """
     for ref in reversed(refs[-LOOKED_BACK:]):
         report = report_of(ref)
-        if report is not None and counted(report):
+        if report is not None and findings_of(report, rankings):
             return report
     return None
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import html
 import uuid
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Annotated
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
@@ -14,7 +12,7 @@ from xml.etree import ElementTree as ET
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from embedding.ask.answers import Answers, LaterError
+from embedding.ask.answers import Answers
 from embedding.trends.plain import in_xml
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments
@@ -29,7 +27,6 @@ WINDOWS, ENTRIES = 60, 100
 _ATOM = "http://www.w3.org/2005/Atom"
 _TYPE = "application/atom+xml"
 _EPOCH = "1970-01-01T00:00:00+00:00"
-_WAIT_S = 3.0
 
 
 feed_routes = APIRouter()
@@ -61,7 +58,7 @@ def _feed(
 
 def atom(answers: Answers, to: Reading) -> bytes:
     """The feed as XML."""
-    reports = list(_reports(answers))
+    reports = list(answers.newest_reports(answers.listing().refs[-WINDOWS:]))
     # Another store is another feed, wherever its page stands.
     own = uuid.uuid5(uuid.NAMESPACE_URL, f"yeoron:{answers.config.snapshots}")
     feed = ET.Element("feed", {"xmlns": _ATOM, "xml:lang": to.t.language})
@@ -77,16 +74,6 @@ def atom(answers: Answers, to: Reading) -> bytes:
         _entry(feed, own, story, report, answers.story_documents(story, report), to)
     body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return body
-
-
-def _reports(answers: Answers) -> Iterator[TrendReport]:
-    """The reports that are known, newest window first; that of the newest is computed."""
-    refs = answers.listing().refs[-WINDOWS:]
-    for at, ref in enumerate(reversed(refs)):
-        with suppress(LaterError):
-            report = answers.known_report(ref.id) if at else answers.report(ref.id, _WAIT_S)
-            if report is not None:
-                yield report
 
 
 def _entry(

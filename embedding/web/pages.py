@@ -132,27 +132,17 @@ def _timeline(page: PageRequest, id: str) -> WindowTimeline:
     return timeline(page.filter.refs(page.answers.listing().refs), id, known)
 
 
-def _latest_known(
-    page: PageRequest, refs: Sequence[SnapshotRef]
-) -> tuple[TrendReport | None, str | None]:
-    """The latest report and, when it is not of the latest window, that window's label."""
-    try:
-        return page.answers.report(refs[-1].id), None
-    except LaterError:
-        known = (page.answers.known_report(ref.id) for ref in reversed(refs[:-1]))
-        report = next((report for report in known if report is not None), None)
-        return report, None if report is None else refs[-1].label
-
-
 @page_routes.get("/")
 def _front(page: AskedPage) -> Response:
     """The brief of the latest window that was asked for and has a finding, if any has."""
     broken = page.answers.listing().broken
     if not page.answers.listing().refs:
         return page.render("empty.html", broken=broken)
-    report, newer = _latest_known(page, page.refs())
+    refs = page.refs()
+    report = next(page.answers.newest_reports(refs), None)
     if report is None:
         raise LaterError
+    newer = None if report.snapshot.id == refs[-1].id else refs[-1].label
     quiet = report.compared_with is not None and not findings_of(page.filtered(report))
     last = _timeline(page, report.snapshot.id).last if quiet else None
     earlier = None if last is None else page.answers.known_report(last.id)
@@ -493,8 +483,7 @@ def _sources(page: AskedPage, a: str = "", b: str = "", id: str = LATEST) -> Res
     listing = page.answers.listing()
     if not listing.refs:
         return page.render("empty.html", broken=listing.broken)
-    manifest = page.answers.open(id).manifest
-    names = sorted(manifest.documents, key=lambda name: (-manifest.documents[name], name))
+    manifest, names = page.answers.open(id).manifest, page.answers.sources(id)
     # Of two that are not named the largest.
     first = a or next((name for name in names if name != b), "")
     second = b or next((name for name in names if name != first), "")
@@ -574,12 +563,8 @@ def watch_lines(page: PageRequest, words: Sequence[str]) -> list[WatchLine]:
     shown = page.refs()
     if not shown:
         return []
-    report, _ = _latest_known(page, shown)
-    news: dict[str, tuple[str, ...]] = {}
-    if report is not None and report.snapshot.id == shown[-1].id:
-        for name in RANKINGS:
-            for row in report.significant(name):
-                news[row.word] = (*news.get(row.word, ()), name)
+    report = next(page.answers.newest_reports(shown[-1:]), None)
+    news = {} if report is None else report.called()
     histories = [page.filter.history(page.answers.history(word)) for word in words]
     return [WatchLine(one, news.get(one.word, ())) for one in histories if one.points]
 

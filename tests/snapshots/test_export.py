@@ -81,12 +81,6 @@ def _of_words(make, words):
     return make(words=words, by_source=no_counts(), counts=np.arange(n, 0, -1, dtype=np.int64))
 
 
-def test_an_unknown_format(folder, make, tmp_path):
-    snapshot = folder.open(folder.publish(make()).id)
-    with pytest.raises(InputError, match="'glove': of vectors accepted are word2vec, word2"):
-        export(snapshot, "glove", tmp_path / "out")
-
-
 def test_a_place_that_cannot_be_written(folder, make, tmp_path):
     snapshot = folder.open(folder.publish(make()).id)
     (tmp_path / "file").write_text("x")

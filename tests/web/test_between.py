@@ -106,6 +106,12 @@ def test_an_estimator_of_vectors_compares_any_two(store: Planted) -> None:
     assert all(note.code != NOT_ADJACENT for note in report.notes)
 
 
+def test_windows_that_cannot_be_compared_have_no_scores_of_others(store: Planted) -> None:
+    opened = yeoron.open(store.uri)
+    assert len(opened.scores(store.ids[3], against=store.ids[2])) > 50
+    assert list(opened.scores(store.ids[3], against=store.ids[1])) == []
+
+
 def test_the_command_and_python_refuse_with_the_pairs_to_look_at(store: Planted) -> None:
     first, last = store.labels[1], store.labels[3]
     steps = f"{store.labels[1]} {store.labels[2]}; {store.labels[2]} {store.labels[3]}."

@@ -29,7 +29,7 @@ def files(config):
 
     def of(language: str, format: str) -> bytes:
         maker = made.setdefault(language, HandoutMaker(config, PAGE, language))
-        return maker.attachment(maker.report("latest"), format).content
+        return maker.attachment("latest", format).content
 
     return of
 
@@ -193,4 +193,4 @@ def test_without_a_chromium_there_is_a_sentence(config, tmp_path):
     broken = config.model_copy(update={"chromium": tmp_path / "none"})
     maker = HandoutMaker(broken, PAGE, "en")
     with pytest.raises(PlatformError, match="report as pdf"):
-        maker.attachment(maker.report("latest"), "pdf")
+        maker.attachment("latest", "pdf")

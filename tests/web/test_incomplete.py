@@ -66,10 +66,10 @@ def test_the_next_months_page_names_it(page, broken, language) -> None:
 @pytest.mark.parametrize("language", ["ko", "en"])
 def test_a_handout_of_either_month_says_it(broken, language) -> None:
     maker = HandoutMaker(WebConfig(snapshots=broken.uri), "https://page.example/", language)
-    own = maker.attachment(maker.report("2020-01"), "html").content.decode()
+    own = maker.attachment("2020-01", "html").content.decode()
     assert TRUE_REASON[language] in own
     assert FALSE_REASON[language] not in own
-    following = maker.attachment(maker.report("2020-02"), "html").content.decode()
+    following = maker.attachment("2020-02", "html").content.decode()
     assert MONTH[language] in following
     assert "yeoron snapshot amend 2020-01" in following
 

@@ -13,7 +13,6 @@ from embedding.ask.answers import Answers
 from embedding.ask.questions import ReportQuestion
 from embedding.crawl.chromium_process import BrowserFailedError, ChromiumProcess
 from embedding.kernel.errors import FetchError, InputError, PlatformError
-from embedding.trends.rows import TrendReport
 from embedding.web.answering import Reading
 from embedding.web.config import WebConfig
 from embedding.web.handout.content import Handout, make_handout
@@ -91,13 +90,9 @@ class HandoutMaker:
         self._paths = PagePaths(page.rstrip("/"))
         self._language = language
 
-    def report(self, window: str) -> TrendReport:
-        """The report of a window (label, id or latest), however long it takes to compute."""
-        return ReportQuestion(window).answer(self._answers)
-
-    def attachment(self, report: TrendReport, format: str) -> Attachment:
-        """The report as a file; raises as `named_format` and `HandoutFormat.write`."""
-        chosen = named_format(format)
+    def attachment(self, window: str, format: str) -> Attachment:
+        """The report of a window as a file; raises as `named_format` and `HandoutFormat.write`."""
+        chosen, report = named_format(format), ReportQuestion(window).answer(self._answers)
         to = Reading(PageText(self._language, unit_shown(self._answers)), self._paths)
         handout = make_handout(
             report, self._answers.story_documents, to, self._config.trends.false_discovery

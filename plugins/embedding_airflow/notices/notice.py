@@ -113,17 +113,13 @@ def _watched(
     before: Snapshot | None,
     page: str,
 ) -> Iterable[NoticeLine]:
-    ranked = {
-        row.word: name
-        for name in ("fallen", "risen", "born", "moved")
-        for row in report.significant(name)
-    }
+    called = report.called()
     for word in dict.fromkeys(words):
         now = _documents(snapshot, word)
         then = 0 if before is None else _documents(before, word)
         detail = f"{then:,} → {now:,} documents"
-        if word in ranked:
-            detail += f"; {_TITLES[ranked[word]].lower()}"
+        if word in called:
+            detail += f"; {_TITLES[called[word][0]].lower()}"
         yield NoticeLine(word, detail, _address(page, word))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedding_airflow.assets import TRENDS
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from embedding.settings import Settings
-    from embedding.show.notifying import NotifyConfig
     from embedding.trends.rows import TrendReport
     from embedding.web.handout.writing import Attachment
 
@@ -85,18 +83,17 @@ class NotifyOfReport(YeoronOperator):
         team, answers = settings.page.team, Answers(settings.page)
         config = with_team(settings.notify, TeamStore(team)) if team else settings.notify
         report = answers.report(self.snapshot_id, None)
-        attach = partial(_attachment, settings, config, report) if config.attach != "none" else None
-        notified = notify(report, answers, folder, config, page, attach)
+
+        def attach() -> Attachment:
+            from embedding.web.handout.writing import HandoutMaker
+
+            maker = HandoutMaker(settings.page, page, config.attach_language)
+            return maker.attachment(self.snapshot_id, config.attach)
+
+        attached = None if config.attach == "none" else attach
+        notified = notify(report, answers, folder, config, page, attached)
         self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")
         return {"id": notified.id, "sent": list(notified.sent), "words": notified.words}
-
-
-def _attachment(settings: Settings, chosen: NotifyConfig, report: TrendReport) -> Attachment:
-    """The report to hand on, as `notify.attach` or the team says."""
-    from embedding.web.handout.writing import HandoutMaker
-
-    maker = HandoutMaker(settings.page, settings.trends_url, chosen.attach_language)
-    return maker.attachment(report, chosen.attach)
 
 
 def summary_of(report: TrendReport) -> dict[str, Any]:
