@@ -25,7 +25,7 @@ from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.parts import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.inferred import IdRows
 from embedding.snapshots.nearness import sureness

@@ -27,7 +27,7 @@ from embedding.crawl.tables import Fetched
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies.board import PendingPush
+from embedding.server.policies.base import PendingPush
 from embedding.server.words.windows import WindowTracker
 from embedding.sources.config import SourceConfig
 

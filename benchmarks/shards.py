@@ -43,11 +43,11 @@ import numpy as np
 import psutil
 
 from benchmarks.kept import RESULTS
-from embedding.exchange.changes import KeptRows
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
+from embedding.exchange.rows import KeptRows
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig

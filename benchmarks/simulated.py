@@ -36,7 +36,7 @@ from embedding.models.base import make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig

@@ -22,7 +22,7 @@ from embedding.evaluation import erasing as mlflow
 from embedding.exchange.channel import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.server.recovery.rewriting import Erased, erase_state, put_aside
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.settings import Settings
 from embedding.show.team import TeamStore
 from embedding.snapshots.evidence import EvidenceStore, page_of

@@ -1,7 +1,8 @@
 """Rows as one node reads them: what the server or its shards send, with what the node knows itself.
 
-Laid over what comes are the rows that the node keeps (`changes.py`), and what compression has kept
-back of its pushes, so that a node sees all that it learnt itself.
+Laid over what comes are the rows that the node keeps from one pull to the next (those that nobody
+else has changed do not travel, or of each only how far it is from what the node has of it), and
+what compression has kept back of its pushes, so that a node sees all that it learnt itself.
 """
 
 from __future__ import annotations
@@ -10,19 +11,158 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from embedding.exchange.changes import KeptRows, kept_rows
 from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.sending import Sending
+from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import ROUND, PulledRows, PullRequest, Push, Welcome
 from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import AheadError, RoundError, UnavailableError
+from embedding.kernel.errors import AheadError, RefusedError, RoundError, UnavailableError
 from embedding.kernel.records import IntArray, Table
+from embedding.kernel.registry import NoTraits, Registry
+
+Asked = Mapping[Table, IntArray]
+
+
+class KeptRows:
+    """What a node has of the rows of a server, or of a shard; here nothing. Not thread-safe.
+
+    asked, spared  rows that pulls named so far, and those of them that did not travel
+    nbytes         memory of the rows that the node has
+    """
+
+    asked = spared = 0
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    def greeted(self, epoch: int, sequence: int, *, first: bool) -> None:
+        """The other side greeted in this incarnation of it, with the last push that it has taken;
+        `first`: nothing was pushed yet."""
+
+    def refused(self) -> None:
+        """The server refused a push that others have taken."""
+
+    def alive(self, ids: IntArray) -> None:
+        """Words with a row, increasing: no other will be asked for."""
+
+    def asking(self, message: Message, asked: Asked) -> Message:
+        """A pull of these rows, with what the node has of them; without any the pull as it is."""
+        del asked
+        return message
+
+    def came(self, answer: Message, pulled: PulledRows, asked: Asked) -> dict[Table, Any]:
+        """Rows [n, dim] in the order in which they were asked for; RefusedError: malformed."""
+        del answer
+        for table, ids in asked.items():
+            if len(pulled.rows.get(table, ())) != len(ids):
+                raise RefusedError(f"pull: the answer has not {len(ids)} rows of table {table}.")
+        return dict(pulled.rows)
+
+    def learnt(self, push: Push) -> None:
+        """The server has taken this push, whose deltas are the node's own."""
+
+
+class Answering(Protocol):
+    """The answer to one pull.
+
+    whole  rows travel as they are, in float16 where the node asks for that
+    """
+
+    whole: bool
+
+    def read(
+        self,
+        tables: Any,
+        slots: Callable[[Table, IntArray, str], IntArray],
+        node: str,
+        incarnation: tuple[int, int],
+    ) -> int:
+        """Look which rows the node lacks; how many of those that it asks for do not travel.
+
+        Of rows that travel whole it is called under the lock in which they are read.
+
+        tables       the server's `Tables`; slots  of ids in them, for a call of this name
+        incarnation  of the server, and the last push of the node that is in the rows
+        """
+
+    def message(self, rows: PulledRows) -> Message | None:
+        """The answer, from all rows that were asked for; None: these are to be sent, and the node
+        begins again from them."""
+
+
+class KeptByNode:
+    """The server's side: what the node of one stream keeps. The stream's thread alone uses it.
+
+    header  where a pull says what its node keeps
+    """
+
+    header: ClassVar[str]
+
+    def asked(self, message: Message, ids: Asked) -> Answering:
+        """What answers a pull of these rows; RefusedError: malformed."""
+        raise NotImplementedError
+
+    def learnt(self, push: Push) -> None:
+        """A push was taken; sent again it changes nothing."""
+
+
+class KeepingRows(Protocol):
+    """A way of keeping rows: the node's side, made of its settings.
+
+    compression  the way of writing pushes whose kernels it uses, to be loaded ahead; "": none
+    of_stream    a server's side, of a server whose tables' first vectors have this seed
+    """
+
+    compression: ClassVar[str]
+
+    @staticmethod
+    def of_stream(seed: int) -> KeptByNode: ...
+
+    def __call__(self, config: ExchangeConfig) -> KeptRows: ...
+
+
+CHANGES: Registry[KeepingRows, NoTraits] = Registry("way of pulling changes", "yeoron.changes")
+"""A node whose pulls are of changes takes the first; the core has none."""
+
+
+CACHES: Registry[KeepingRows, NoTraits] = Registry("way of keeping rows", "yeoron.caches")
+"""A node that keeps rows and pulls no changes takes the first; the core has none."""
+
+
+def kept_rows(config: ExchangeConfig) -> KeptRows:
+    """What a node keeps as the settings say; ConfigError where nothing here does that."""
+    if config.pulls == "changes":
+        return needed_changes()(config)
+    if not config.cache_bytes:
+        return KeptRows()
+    wanted = f"cache_bytes {config.cache_bytes}: nothing here keeps rows"
+    return CACHES.needed(wanted, "0")(config)
+
+
+def needed_changes() -> KeepingRows:
+    """The way of pulling changes; ConfigError where none is installed."""
+    return CHANGES.needed("pulls changes: nothing here pulls changes", "pulls rows")
+
+
+def kept_by_node(seed: int) -> list[KeptByNode]:
+    """The server's side of a stream, of each way of keeping rows."""
+    kinds = (CHANGES.first(), CACHES.first())
+    return [kind.of_stream(seed) for kind in kinds if kind is not None]
+
+
+def answering(kept: Sequence[KeptByNode], message: Message, ids: Asked) -> Answering | None:
+    """What answers a pull of a node that says what it keeps; None: it keeps nothing."""
+    for rows in kept:
+        if rows.header in message.header:
+            return rows.asked(message, ids)
+    return None
 
 
 class NodeRows(ABC):
@@ -93,7 +233,7 @@ class NodeRows(ABC):
                 rows = self.read(answer, request.ids, kept)
             waited = time.monotonic() - began
             if rows is not None:
-                session.reached(rows.clock)
+                session.clock = max(session.clock, rows.clock)
                 return replace(rows, waited_s=waited)
             held_back()
             waiting_for = answer.header.get("waiting_for", ())

@@ -97,10 +97,6 @@ class Session(Generic[P]):
             raise UnavailableError(f"server {self.location}: it did not greet.")
         return self.welcome
 
-    def reached(self, clock: int) -> None:
-        """The server has let this node's clock come so far."""
-        self.clock = max(self.clock, clock)
-
     def send(self, push: P, aside: Callable[[P], Message | None] = lambda _: None) -> Ack:
         """Send a push that is in the log: its rows to where they lie, then the rest.
 
@@ -121,7 +117,7 @@ class Session(Generic[P]):
         """How far the server is with what was pushed."""
         ack = from_message(Ack, answer)
         self.log.confirm(self.links.safe(ack.durable))
-        self.reached(ack.clock)
+        self.clock = max(self.clock, ack.clock)
         return ack
 
     def durable(self) -> int:
@@ -191,7 +187,7 @@ class Session(Generic[P]):
         for push in lost:
             self.taken((yield from self._messages(push)))
         self.welcome = welcome
-        self.reached(welcome.clock)
+        self.clock = max(self.clock, welcome.clock)
 
     def _messages(self, push: P) -> Talk[Message]:
         return say(self._encode(self.links.rest(push)))

@@ -18,8 +18,7 @@ from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig
 from embedding.server.ledger.sequence import Journal
 from embedding.server.parts import Moment, Part
-from embedding.server.rows.changing import ChangeQueue
-from embedding.server.rowstore.interface import RowStore
+from embedding.server.rowstore import ChangeQueue, RowStore
 from embedding.server.validation import check_words
 from embedding.server.words.accounting import Accounts
 from embedding.text.generations import Generations

@@ -16,8 +16,14 @@ from typing import Any
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.parts import Content, Moment, Part, Saved
-from embedding.server.policies.base import Policy
-from embedding.server.policies.board import Apply, ClockEntry, ClockTable, Instruction, PendingPush
+from embedding.server.policies.base import (
+    Apply,
+    ClockEntry,
+    ClockTable,
+    Instruction,
+    PendingPush,
+    Policy,
+)
 from embedding.server.policies.traits import POLICIES
 
 logger = logging.getLogger(__name__)

@@ -135,9 +135,6 @@ class Part:
     def forget(self, erasure: Erasure) -> None:
         """Forget a word or a source."""
 
-    def meters_of(self, name: str) -> Any:
-        """The `Meters` of a member's stream; None: its bytes are counted with those of nodes."""
-
     def catch_up(self) -> None:
         """Wait until what others know by now is here; without the lock."""
 

@@ -19,7 +19,7 @@ from embedding.kernel.records import FloatArray, IntArray, ScorePairs, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.parts import Part
 from embedding.server.rows.devices import RowDevice
-from embedding.server.rowstore.interface import PairSlots, Vectors
+from embedding.server.rowstore import PairSlots, Vectors
 from embedding.server.words.vocabulary import Vocabulary
 
 EWMA = 0.1

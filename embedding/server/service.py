@@ -31,7 +31,7 @@ from embedding.server.policies.traits import POLICIES
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.rewriting import NOTHING, check_rollback
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.snapshotting.live import LiveModel, read_gold_set
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState

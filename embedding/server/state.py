@@ -33,10 +33,16 @@ from embedding.server.figures.reports import lasting, read_report
 from embedding.server.grouping import GROUPS, Upstream
 from embedding.server.ledger.sequence import Departures, Ledger, NodeLedger
 from embedding.server.parts import SERVER_PARTS, Content, Erasure, Part, PushArrival, Saved
-from embedding.server.policies.board import Apply, Instruction, PendingPush
-from embedding.server.rows.changing import ChangeQueue, Step, deltas_of
-from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
-from embedding.server.rowstore.local import LocalRows
+from embedding.server.policies.base import Apply, Instruction, PendingPush
+from embedding.server.rowstore import (
+    ChangeQueue,
+    LocalRows,
+    RowSetup,
+    RowShape,
+    RowStore,
+    Step,
+    deltas_of,
+)
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.validation import check_ids, check_push, checked
 from embedding.server.words.accounting import Accounts, by_source

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from embedding.exchange.changes import kept_rows
 from embedding.exchange.relay import aggregation
+from embedding.exchange.rows import kept_rows
 from embedding.exchange.sharding import sharding
 from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, InputError

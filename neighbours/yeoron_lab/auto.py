@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from embedding.kernel.config import part_of
 from embedding.server.config import SyncConfig
-from embedding.server.policies.base import Asp, Bsp, Policy, Ssp
-from embedding.server.policies.board import ClockTable
+from embedding.server.policies.base import Asp, Bsp, ClockTable, Policy, Ssp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 from yeoron_lab.settings import AutoSettings
 

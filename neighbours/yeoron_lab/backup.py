@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from embedding.kernel.config import part_of
-from embedding.server.policies.base import Bsp
-from embedding.server.policies.board import ClockTable, Drop, Instruction
+from embedding.server.policies.base import Bsp, ClockTable, Drop, Instruction
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 from yeoron_lab.settings import BackupSettings
 

@@ -16,7 +16,7 @@ from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.topology import TopologyConfig
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 
 NAMES = ("n0", "n1")

@@ -22,7 +22,7 @@ from embedding.exchange.protocol import (
 from embedding.exchange.topology import MeetingSpec
 from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
 from yeoron_lab.allreduce.meeting import Meeting

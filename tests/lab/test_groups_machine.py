@@ -24,7 +24,7 @@ from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.figures.meters import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.recovery.restoring import assemble, collect, restore
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from generated import examples
 from yeoron_lab.groups.client import LeaderClient

@@ -18,7 +18,7 @@ from embedding.exchange.payload import HandIn, Inherited
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.restoring import assemble, collect, restore
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 from waiting import until

@@ -15,9 +15,9 @@ from embedding.kernel.errors import ConfigError, RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, Trainer, make_trainer
 from embedding.models.config import ModelConfig
+from embedding.server import rowstore
 from embedding.server.config import SyncConfig
 from embedding.server.rows.torchdevice import TorchDevice
-from embedding.server.rowstore import local
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
@@ -131,7 +131,7 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> ServerState:
     # By CUDA IPC a process opens no tables of its own.
     monkeypatch.setattr(memory, "lend", lend)
     monkeypatch.setattr(hogwild, "borrow", lambda handle, shape: lent[-1].view(shape))
-    monkeypatch.setattr(local, "pick_device", lambda name, *, shared: there)
+    monkeypatch.setattr(rowstore, "pick_device", lambda name, *, shared: there)
     return make_state(SyncConfig(policy="hogwild"), dim=DIM, max_words=50)
 
 

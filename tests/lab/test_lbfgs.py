@@ -17,7 +17,7 @@ from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task
 from yeoron_lab.lbfgs.minimiser import Lbfgs

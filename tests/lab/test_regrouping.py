@@ -17,7 +17,7 @@ from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from generated import examples
 from yeoron_lab.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart

@@ -13,7 +13,7 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from yeoron_lab.aggregating.aggregator import push_together
 

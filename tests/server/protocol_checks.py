@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from embedding.exchange.protocol import PulledRows, Push
 from embedding.kernel.records import Table
-from embedding.server.policies.board import Drop
+from embedding.server.policies.base import Drop
 from embedding.server.state import ServerState
 
 DIM = 2

@@ -29,7 +29,7 @@ from embedding.server.parts import Content
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.tables import RowCopy
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from yeoron_lab.lbfgs.batch import Ready, Work
 
 ROUND = "a round of all nodes"

@@ -21,7 +21,7 @@ from embedding.server.figures.meters import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.parts import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from yeoron_lab.groups.following import following_shard
 from yeoron_lab.groups.leader import Leader, following_config

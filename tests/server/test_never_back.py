@@ -6,7 +6,7 @@ import time
 
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 
 

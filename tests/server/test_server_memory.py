@@ -18,9 +18,8 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push, not
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rows.devices import HostDevice
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import ChangeQueue, RowShape
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 from waiting import until

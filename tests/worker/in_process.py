@@ -18,7 +18,7 @@ from embedding.exchange.protocol import (
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 
 ASP = SyncConfig(policy="asp")

@@ -20,6 +20,7 @@ class Sending:
     Not thread-safe.
 
     shards  on how many the rows lie: what is packed for each is packed on its own
+    dtype   of the entries of what is sent whole
     leaves  whether something of a push is sent with later ones
     """
 
@@ -27,12 +28,7 @@ class Sending:
 
     def __init__(self, whole: type[Whole]) -> None:
         self.shards = 1
-        self._whole = whole
-
-    @property
-    def dtype(self) -> str:
-        """Type of the entries of what is sent whole."""
-        return self._whole.dtype
+        self._whole, self.dtype = whole, whole.dtype
 
     @property
     def nbytes(self) -> int:

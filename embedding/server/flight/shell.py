@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange.changes import Answering, answering, kept_by_node
 from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.protocol import (
     Greeting,
@@ -22,6 +21,7 @@ from embedding.exchange.protocol import (
     Push,
 )
 from embedding.exchange.relay import TOGETHER, aggregation
+from embedding.exchange.rows import Answering, answering, kept_by_node
 from embedding.exchange.token import TokenRequired
 from embedding.exchange.wire import (
     COMMAND,
@@ -197,6 +197,7 @@ class NodeSession:
     """What one stream has said so far.
 
     node, number     who greeted on it, and its session
+    meters           count its bytes: those of nodes, unless a part that answers it has others
     asks             what a node is asked to hand in
     want_checkpoint  called when the node is gone and pushes of it are in no checkpoint
     """
@@ -211,6 +212,7 @@ class NodeSession:
         self.state = state
         self.node = ""
         self.number = 0
+        self.meters = state.meters
         self.asks = asks
         self._want_checkpoint = want_checkpoint
         self._kept = kept_by_node(state.tables.seed) if state.rows.local else []
@@ -222,11 +224,6 @@ class NodeSession:
         }
         for part in state.parts.values():
             self._calls.update(part.calls(self))
-
-    @property
-    def meters(self) -> Meters:
-        theirs = (part.meters_of(self.node) for part in self.state.parts.values())
-        return next((meters for meters in theirs if meters is not None), self.state.meters)
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         message = received(chunk, size, parts, self.state.config.max_message_bytes)
@@ -262,7 +259,8 @@ class NodeSession:
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
         ids, half = request.ids, request.half
         check_rows(sum(map(len, ids.values())), dim, most_bytes, half=half)
-        check_gathered(request.score, state.scores.sources, dim, most_bytes)
+        if request.score:
+            check_gathered(request.score, state.scores.sources, dim, most_bytes)
         kept = answering(self._kept, message, ids)
         whole_rows = kept is None or kept.whole
         # Which rows the node lacks is looked up among the rows as they were read.

@@ -29,7 +29,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.parts import Erasure
 from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, successor
 from embedding.server.recovery.restoring import Recovery
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.snapshots.format import Manifest

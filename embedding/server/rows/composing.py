@@ -17,8 +17,7 @@ import numpy.typing as npt
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.subwords import GramIndex
-from embedding.server.rows.devices import beside, contiguous
-from embedding.server.rows.fetching import sum_rows
+from embedding.server.rows.devices import beside, contiguous, sum_rows
 from embedding.server.rows.tables import RowsCopy, Tables
 
 _WordNames = Callable[[IntArray], Sequence[str]]

@@ -16,7 +16,7 @@ import numpy as np
 
 from embedding.kernel.positions import positions
 from embedding.kernel.records import CodeArray, IntArray
-from embedding.server.rows.fetching import find_slots
+from embedding.server.rows.devices import find_slots
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LEAST = 64

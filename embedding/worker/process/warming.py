@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.exchange.changes import needed_changes
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.exchange.rows import needed_changes
 from embedding.kernel.records import Table
 from embedding.kernel.spared import spare_blas
 from embedding.models.base import LocalBlock, make_trainer

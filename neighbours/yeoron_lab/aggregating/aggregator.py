@@ -41,7 +41,7 @@ from embedding.kernel.registry import NoTraits
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.shell import FlightService, of_kind, received
-from embedding.server.policies.board import PendingPush
+from embedding.server.policies.base import PendingPush
 from embedding.server.state import ServerState
 from embedding.worker.process.forking import adopt, processes
 from yeoron_lab.aggregating.relay import AggregatorLine

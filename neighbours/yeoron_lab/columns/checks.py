@@ -14,7 +14,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from yeoron_lab.columns.minibatches import LARGEST_RATE
 
 if TYPE_CHECKING:  # a training checks its request while torch is imported
-    from embedding.server.rowstore.interface import RowShape
+    from embedding.server.rowstore import RowShape
     from embedding.training.request import TrainRequest
 
 

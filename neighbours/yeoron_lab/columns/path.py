@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.changes import KeptRows
 from embedding.exchange.codec import with_record
 from embedding.exchange.compression.base import entry_type
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
+from embedding.exchange.rows import KeptRows
 from embedding.exchange.session import Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError

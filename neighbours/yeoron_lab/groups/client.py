@@ -16,7 +16,7 @@ from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.fields import IDS, NotSent
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
-from embedding.server.rowstore.interface import LogPosition
+from embedding.server.rowstore import LogPosition
 from yeoron_lab.groups.entry import GroupEntry, encode_entry
 
 Seen = tuple[tuple[int, int], ...]

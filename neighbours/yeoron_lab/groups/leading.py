@@ -27,7 +27,7 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import is_number, read_report
 from embedding.server.flight.shell import Call, NodeSession
 from embedding.server.parts import Content, Moment, Part, PushArrival, Saved
-from embedding.server.rows.changing import Step
+from embedding.server.rowstore import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_ids, check_nodes, check_report, check_rows
 from yeoron_lab.groups.client import Reached, RemoteChanges
@@ -129,11 +129,6 @@ class LedGroups(Part):
 
     def sent(self, group: str, rows: int) -> None:
         self.groups[group].rows_out += rows
-
-    def meters_of(self, name: str) -> Meters | None:
-        """Where bytes of this group's stream are counted; None for a node's."""
-        led = self.groups.get(name)
-        return None if led is None else led.meters
 
     def calls(self, stream: NodeSession) -> dict[str, Call]:
         """What a group may ask for."""
@@ -391,12 +386,21 @@ class GroupCalls:
         self._pieces = Pieces()
 
     def calls(self) -> dict[str, Call]:
-        return {
+        calls: dict[str, Call] = {
             PIECE: self._piece,
             MERGE: self._merge,
             "changes": self._changes,
             "rows": self._rows,
         }
+        return {name: partial(self._counted, call) for name, call in calls.items()}
+
+    def _counted(self, call: Call, message: Message) -> Message:
+        """A group that is known, maybe by this call, has its bytes counted apart from nodes'."""
+        try:
+            return call(message)
+        finally:
+            if (led := self._groups.groups.get(self._stream.node)) is not None:
+                self._stream.meters = led.meters
 
     def _piece(self, message: Message) -> Message:
         """Bytes of an entry whose end is yet to come."""

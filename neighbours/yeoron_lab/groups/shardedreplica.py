@@ -21,7 +21,7 @@ from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.ledger.sequence import Ledger
-from embedding.server.rowstore.interface import LogPosition
+from embedding.server.rowstore import LogPosition
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.groups.replica import Live, Moved, Moves, ReplicaRows
 from yeoron_lab.shards.client.split import places

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embedding.exchange.protocol import Pace
-from embedding.server.policies.base import Asp
-from embedding.server.policies.board import ClockTable
+from embedding.server.policies.base import Asp, ClockTable
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 from embedding.server.rows.devices import RowDevice, SharedRows
 

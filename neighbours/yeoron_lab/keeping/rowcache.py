@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.changes import CACHES, Asked, KeptByNode, KeptRows
 from embedding.exchange.codec import to_message
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import ByteArray
 from embedding.exchange.protocol import PulledRows, Push
+from embedding.exchange.rows import CACHES, Asked, KeptByNode, KeptRows
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table

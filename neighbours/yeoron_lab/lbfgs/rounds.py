@@ -25,7 +25,7 @@ from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.parts import SERVER_PARTS, Moment, Part
 from embedding.server.policies.traits import POLICIES
-from embedding.server.rowstore.interface import RowStore
+from embedding.server.rowstore import RowStore
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.lbfgs.batch import Offer, Ready, Result, Task, Work
 from yeoron_lab.lbfgs.portions import Name, Portions

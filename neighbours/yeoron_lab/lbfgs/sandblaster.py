@@ -7,8 +7,7 @@ from dataclasses import replace
 from embedding.exchange.protocol import ROUND, Pace
 from embedding.kernel.config import part_of
 from embedding.server.config import SyncConfig
-from embedding.server.policies.base import Ssp
-from embedding.server.policies.board import ClockTable
+from embedding.server.policies.base import ClockTable, Ssp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 from yeoron_lab.settings import RoundSettings
 

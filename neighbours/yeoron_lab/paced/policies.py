@@ -6,8 +6,15 @@ from dataclasses import replace
 
 from embedding.exchange.protocol import Pace
 from embedding.kernel.config import part_of
-from embedding.server.policies.base import Asp, Bsp, by_clock
-from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
+from embedding.server.policies.base import (
+    Apply,
+    Asp,
+    Bsp,
+    ClockTable,
+    Instruction,
+    PendingPush,
+    by_clock,
+)
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 from yeoron_lab.averaging import averaged
 from yeoron_lab.settings import PacedSettings

@@ -22,7 +22,7 @@ import numpy as np
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
-from embedding.server.rowstore.interface import LogPosition
+from embedding.server.rowstore import LogPosition
 
 _BATCH = 256
 """Most entries in one message."""

@@ -19,11 +19,11 @@ from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.compatibility import SHARDS
 from embedding.server.config import SyncConfig
 from embedding.server.parts import Content, Erasure, Moment, Saved
-from embedding.server.policies.board import Apply, Instruction
+from embedding.server.policies.base import Apply, Instruction
 from embedding.server.rows.composing import GramBags, GramComposer, mean
 from embedding.server.rows.devices import beside, pick_device
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy
-from embedding.server.rowstore.interface import (
+from embedding.server.rowstore import (
     LogPosition,
     PairSlots,
     ReadRows,

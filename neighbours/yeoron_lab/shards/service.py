@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.changes import KeptByNode, answering, kept_by_node
 from embedding.exchange.codec import from_message
 from embedding.exchange.protocol import (
     PROTOCOL_VERSION,
@@ -29,6 +28,7 @@ from embedding.exchange.protocol import (
     version_refused,
 )
 from embedding.exchange.relay import TOGETHER, aggregation
+from embedding.exchange.rows import KeptByNode, answering, kept_by_node
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
@@ -39,7 +39,7 @@ from embedding.server.flight.listening import end, listen
 from embedding.server.flight.shell import Call, FlightService, called, received, rows_answered
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
-from embedding.server.rowstore.interface import LogPosition
+from embedding.server.rowstore import LogPosition
 from embedding.server.validation import check_name, check_rows
 from yeoron_lab.processes import announce, end_with_parent
 from yeoron_lab.shards.client.columns import columns

@@ -26,10 +26,9 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import NodeLedger
-from embedding.server.rows.changing import Changing, Step, deltas_of
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
-from embedding.server.rowstore.interface import LogPosition
+from embedding.server.rowstore import Changing, LogPosition, Step, deltas_of
 from embedding.server.validation import checked
 from yeoron_lab.averaging import averaged
 from yeoron_lab.shards.client.columns import columns

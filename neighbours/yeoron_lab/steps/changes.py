@@ -17,13 +17,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from embedding.exchange.changes import CHANGES, Asked, KeptByNode, KeptRows
 from embedding.exchange.codec import record_of, to_message, with_record
 from embedding.exchange.compression.base import unpack, unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta
 from embedding.exchange.protocol import PulledRows, Push
+from embedding.exchange.rows import CHANGES, Asked, KeptByNode, KeptRows
 from embedding.exchange.wire import Message
 from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError

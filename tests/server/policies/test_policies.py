@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies.board import Drop, PendingPush
+from embedding.server.policies.base import Drop, PendingPush
 from embedding.server.policies.traits import POLICIES
 from generated import examples
 

@@ -23,7 +23,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies.board import Apply, Drop, PendingPush
+from embedding.server.policies.base import Apply, Drop, PendingPush
 from yeoron_lab.averaging import averaged
 
 

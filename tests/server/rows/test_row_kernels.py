@@ -3,7 +3,7 @@
 import numpy as np
 
 from embedding.kernel.records import Table
-from embedding.server.rows import fetching
+from embedding.server.rows import devices
 from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.rowmap import RowMap
 from embedding.server.rows.tables import Optimizer, Tables
@@ -27,5 +27,5 @@ def test_reading_and_adding_compile_nothing_that_the_tables_did_not():
 
 def compiled() -> dict[str, int]:
     """How many kinds of arguments each kernel was compiled for."""
-    kernels = (fetching.add_rows, fetching.gather_rows, fetching.find_slots)
+    kernels = (devices.add_rows, devices.gather_rows, devices.find_slots)
     return {each.__name__: len(each.nopython_signatures) for each in kernels}

@@ -19,13 +19,13 @@ from embedding.server.rows.torchdevice import TorchDevice, TorchSteps
 ROWS = 50
 
 
-@pytest.fixture(params=["torch", "fetching", "triton"])
+@pytest.fixture(params=["torch", "cpu", "triton"])
 def steps(request, device):
     """Each way to change rows, with the device that it is for."""
     where = torch.device(device)
     if request.param == "torch":
         return TorchSteps(), TorchDevice(where)
-    if request.param == "fetching":
+    if request.param == "cpu":
         if device != "cpu":
             pytest.skip("for the CPU")
         return HostDevice().steps(1), HostDevice()

@@ -15,7 +15,7 @@ from embedding.kernel.devices import to_host
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.service import running_server
 from embedding.server.snapshotting.live import LiveModel
 from embedding.server.state import ServerState

@@ -23,7 +23,7 @@ from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.parts import Moment
 from embedding.server.recovery.restoring import assemble, collect, restore
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.validation import checked

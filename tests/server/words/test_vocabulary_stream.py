@@ -18,7 +18,7 @@ from embedding.kernel.records import Calendar, Table, TokenBlock, Window, Window
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay

@@ -21,7 +21,7 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.shared import SharedCounts
 from embedding.worker.usage.paircounts import PairCounts, pair_counts

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from embedding.exchange.changes import KeptRows
 from embedding.exchange.channel import ask
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.pushlog import P
+from embedding.exchange.rows import KeptRows
 from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError

@@ -11,11 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from embedding.exchange.changes import KeptRows, kept_rows
 from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
-from embedding.exchange.rows import MakeRows, NodeRows
+from embedding.exchange.rows import KeptRows, MakeRows, NodeRows, kept_rows
 from embedding.exchange.session import Session
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table

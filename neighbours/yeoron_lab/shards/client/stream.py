@@ -6,12 +6,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from embedding.exchange.changes import KeptRows
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.peer import Peer, Talk, converse, say
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
+from embedding.exchange.rows import KeptRows
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import BehindError
 from embedding.kernel.records import IntArray, Table

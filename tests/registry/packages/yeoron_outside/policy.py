@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embedding.server.policies.base import Policy
-from embedding.server.policies.board import ClockTable
+from embedding.server.policies.base import ClockTable, Policy
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
