@@ -3,7 +3,7 @@
 The schema never changes during a stream, so that one long-lived `do_exchange` carries every kind
 of message: SLOTS columns of large_binary, each holding one array as it lies in memory. The header
 names the arrays (`parts`), with dtype and shape. Whole numbers of 64 bits (ids, counts) are written
-in few bytes (`numbers.py`; `z8`: coded by zstd, where that makes them fewer); no other array is
+in few bytes (`_varints`; `z8`: coded by zstd, where that makes them fewer); no other array is
 copied on either side apart from what gRPC itself copies, and nothing is ever unpickled.
 """
 
@@ -20,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange import numbers
+from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray
+from embedding.models.jit import kernel
 
 SLOTS = 18
 MESSAGE_SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
@@ -41,6 +43,20 @@ _TEXT, _SHORT_TEXT, _SQUEEZED = "str", "zstr", "z8"
 _TEXTS = (_TEXT, _SHORT_TEXT)
 _MANY = 1 << 15
 """Bytes of numbers from which zstd is tried: ids of a few thousand rows are a hundredth of them."""
+_MOST_BYTES = 10
+"""Bytes that one number takes at most."""
+_MOST_GROWTH, _FREE = 200, 1 << 20
+"""Bytes that one byte may stand for, and that any part may be: few bytes must not claim much."""
+_WORTH = 128
+_LENGTH = np.dtype("<u4")
+_REASONS = {
+    1: "the bytes end within a number",
+    2: "a number has more than 64 bits",
+    3: "there are bytes after the last number",
+}
+_SEVEN: Any = np.uint64(7)
+_ONE: Any = np.uint64(1)
+_LOW: Any = np.uint64(127)
 
 Array = npt.NDArray[Any]
 
@@ -58,23 +74,23 @@ class Message:
 
         dtypes: the accepted ones, with blanks between them
         """
-        found = self.arrays.get(name)
-        if found is None:
+        values = self.arrays.get(name)
+        if values is None:
             raise RefusedError(f"message {self.kind}: part {name!r} is missing.")
-        if _NAMES[found.dtype] not in dtypes.split() or found.ndim != ndim:
+        if _NAMES[values.dtype] not in dtypes.split() or values.ndim != ndim:
             accepted = " or ".join(str(DTYPES[each]) for each in dtypes.split())
             raise RefusedError(
-                f"message {self.kind}: part {name!r} is {found.dtype} with {found.ndim} "
+                f"message {self.kind}: part {name!r} is {values.dtype} with {values.ndim} "
                 f"dimensions; {accepted} with {ndim} is accepted."
             )
-        return found
+        return values
 
     def text(self, name: str) -> pa.Array:
         """The string part `name`; RefusedError when it is missing."""
-        found = self.texts.get(name)
-        if found is None:
+        words = self.texts.get(name)
+        if words is None:
             raise RefusedError(f"message {self.kind}: part {name!r} is missing.")
-        return found
+        return words
 
     @property
     def kind(self) -> str:
@@ -137,8 +153,8 @@ def _sent(flat: Array) -> tuple[str, Array]:
     """How an array travels, and its bytes."""
     if flat.dtype != np.int64:
         return _NAMES[flat.dtype], flat
-    plain = numbers.written(flat.reshape(-1))
-    short = numbers.squeezed(plain) if plain.nbytes >= _MANY else None
+    plain = _varints(flat.reshape(-1))
+    short = _squeezed(plain) if plain.nbytes >= _MANY else None
     return (_NAMES[flat.dtype], plain) if short is None else (_SQUEEZED, short)
 
 
@@ -149,11 +165,90 @@ def _written(words: pa.Array) -> tuple[str, Array, Array]:
     ends = np.zeros(1, np.int32) if offsets is None else np.frombuffer(offsets, np.int32)
     ends = ends[: len(words) + 1]
     letters = np.frombuffer(b"" if data is None else data, np.uint8)[: ends[-1]]
-    lengths = numbers.squeezed(numbers.written(np.diff(ends).astype(np.int64)))
-    short = numbers.squeezed(letters)
+    lengths = _squeezed(_varints(np.diff(ends).astype(np.int64)))
+    short = _squeezed(letters)
     if lengths is None or short is None:
         return _TEXT, ends, letters
     return _SHORT_TEXT, lengths, short
+
+
+@kernel()
+def _encode_varints(values: Any, out: Any) -> int:
+    """Write int64 [n] to uint8 of room enough; the number of bytes."""
+    at, before = 0, np.int64(0)
+    for i in range(len(values)):
+        step = values[i] - before
+        before = values[i]
+        rest = np.uint64((step << 1) ^ (step >> 63))
+        while rest > _LOW:
+            out[at] = np.uint8((rest & _LOW) | np.uint64(128))
+            rest >>= _SEVEN
+            at += 1
+        out[at] = np.uint8(rest)
+        at += 1
+    return at
+
+
+@kernel()
+def _decode_varints(data: Any, values: Any) -> int:
+    """Inverse of `_encode_varints`; a key of `_REASONS`, or 0."""
+    at, before = 0, np.int64(0)
+    for i in range(len(values)):
+        rest, shift = np.uint64(0), np.uint64(0)
+        while True:
+            if at >= len(data):
+                return 1
+            byte = np.uint64(data[at])
+            at += 1
+            if shift == np.uint64(63) and byte > _ONE:
+                return 2
+            rest |= (byte & _LOW) << shift
+            if byte <= _LOW:
+                break
+            shift += _SEVEN
+        before += np.int64(rest >> _ONE) ^ -np.int64(rest & _ONE)
+        values[i] = before
+    return 0 if at == len(data) else 3
+
+
+def _varints(values: IntArray) -> ByteArray:
+    """int64 [n] in few bytes: each as its difference from the one before it, 7 bits a byte.
+
+    Ids that lie near each other take a byte or two of their eight, and so do counts. A difference
+    (modulo 2^64) is written with its sign as the lowest bit (zigzag), the lowest 7 bits first
+    (LEB128).
+    """
+    out = np.empty(_MOST_BYTES * len(values), dtype=np.uint8)
+    return out[: _encode_varints(values, out)].copy()
+
+
+def _squeezed(data: ByteArray) -> ByteArray | None:
+    """The length of `data` (uint32), then its bytes by zstd; None where that is not worth it.
+
+    Its Huffman codes give a difference that is frequent a few bits.
+    """
+    if not _WORTH <= data.nbytes < 2**32:
+        return None
+    short = pa.Codec("zstd", compression_level=1).compress(pa.py_buffer(data))
+    if not data.nbytes <= max(_FREE, _MOST_GROWTH * short.size) or short.size > 0.9 * data.nbytes:
+        return None
+    length = np.array([data.nbytes], dtype=_LENGTH).view(np.uint8)
+    return np.concatenate([length, np.frombuffer(short, dtype=np.uint8)])
+
+
+def _expanded(data: ByteArray) -> ByteArray | None:
+    """Inverse of `_squeezed`; None for bytes that are none."""
+    if data.nbytes < _LENGTH.itemsize:
+        return None
+    length = int(data[: _LENGTH.itemsize].view(_LENGTH)[0])
+    rest = data[_LENGTH.itemsize :]
+    if length > max(_FREE, _MOST_GROWTH * rest.nbytes):
+        return None
+    try:
+        data = pa.Codec("zstd").decompress(pa.py_buffer(rest), decompressed_size=length)
+    except (OSError, pa.ArrowException):
+        return None
+    return np.frombuffer(data, dtype=np.uint8)
 
 
 def slot(data: pa.Buffer | None, size: int) -> pa.Array:
@@ -212,12 +307,12 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
     parts = header.get("parts", [])
     if not isinstance(parts, list) or len(parts) > SLOTS:
         raise RefusedError(f"message: `parts` must be a list of at most {SLOTS} entries.")
-    found: dict[str, tuple[str, str, tuple[int, ...]]] = {}
+    by_name: dict[str, tuple[str, str, tuple[int, ...]]] = {}
     for part in parts:
         if not (isinstance(part, list) and len(part) == 3):
             raise RefusedError("message: each part is [name, dtype, shape].")
         name, dtype, shape = part
-        if not isinstance(name, str) or name in found:
+        if not isinstance(name, str) or name in by_name:
             raise RefusedError("message: part names must be different strings.")
         if dtype not in (*DTYPES, *_TEXTS, _SQUEEZED):
             raise RefusedError(f"message: part {name!r} has an unknown dtype.")
@@ -227,16 +322,16 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
             and all(type(n) is int and 0 <= n < 2**40 for n in shape)
         ):
             raise RefusedError(f"message: part {name!r} has no valid shape.")
-        found[name] = (name, dtype, tuple(shape))
-    return list(found.values())
+        by_name[name] = (name, dtype, tuple(shape))
+    return list(by_name.values())
 
 
 def _numbers(name: str, kind: str, shape: tuple[int, ...], data: memoryview) -> Array:
     if kind == _SQUEEZED:
-        found = numbers.expanded(np.frombuffer(data, dtype=np.uint8))
-        if found is None:
+        steps = _expanded(np.frombuffer(data, dtype=np.uint8))
+        if steps is None:
             raise RefusedError(f"message: part {name!r}: the bytes are not zstd's.")
-        return _whole(name, shape, found)
+        return _whole(name, shape, steps)
     dtype = DTYPES[kind]
     if dtype == np.int64:
         return _whole(name, shape, np.frombuffer(data, dtype=np.uint8))
@@ -256,7 +351,7 @@ def _whole(name: str, shape: tuple[int, ...], data: Array) -> Array:
             f"message: part {name!r} has {data.nbytes} bytes; its shape needs {n} or more."
         )
     values = np.empty(n, dtype=np.int64)
-    wrong = numbers.read(data, values)
+    wrong = _REASONS.get(_decode_varints(data, values))
     if wrong is not None:
         raise RefusedError(f"message: part {name!r}: {wrong}.")
     return values.reshape(shape)
@@ -267,7 +362,7 @@ def _short_text(
 ) -> pa.Array:
     if len(shape) != 1:
         raise RefusedError(f"message: part {name!r}: words have one dimension.")
-    letters = numbers.expanded(np.frombuffer(data, dtype=np.uint8))
+    letters = _expanded(np.frombuffer(data, dtype=np.uint8))
     long = _numbers(name, _SQUEEZED, shape, lengths)
     if letters is None or bool((long < 0).any()) or int(long.max(initial=0)) > letters.nbytes:
         raise RefusedError(f"message: part {name!r}: the bytes are not those of words.")
