@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
@@ -66,8 +68,9 @@ class Whole:
         """The delta with entries of that type."""
         if delta.values.dtype == cls.dtype:
             return delta
-        wide = widen(delta.values)
-        return replace(delta, values=narrow(wide) if cls.dtype == "float16" else wide)
+        if cls.dtype == "float32":
+            return replace(delta, values=widen(delta.values))
+        return replace(delta, values=narrow(np.asarray(delta.values, dtype=np.float32)))
 
 
 @COMPRESSIONS.register("none", CompressionTraits(whole=True))

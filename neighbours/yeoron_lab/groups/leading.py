@@ -127,9 +127,6 @@ class LedGroups(Part):
                 fences=dict(ledger.fences.incarnations) if first else {},
             )
 
-    def sent(self, group: str, rows: int) -> None:
-        self.groups[group].rows_out += rows
-
     def calls(self, stream: NodeSession) -> dict[str, Call]:
         """What a group may ask for."""
         return GroupCalls(self, stream).calls()
@@ -386,7 +383,7 @@ class GroupCalls:
         self._pieces = Pieces()
 
     def calls(self) -> dict[str, Call]:
-        calls: dict[str, Call] = {
+        calls = {
             PIECE: self._piece,
             MERGE: self._merge,
             "changes": self._changes,
@@ -395,12 +392,11 @@ class GroupCalls:
         return {name: partial(self._counted, call) for name, call in calls.items()}
 
     def _counted(self, call: Call, message: Message) -> Message:
-        """A group that is known, maybe by this call, has its bytes counted apart from nodes'."""
-        try:
-            return call(message)
-        finally:
-            if (led := self._groups.groups.get(self._stream.node)) is not None:
-                self._stream.meters = led.meters
+        """Bytes of a group's stream are not those of nodes, once the group is known."""
+        answer = call(message)
+        if (led := self._groups.groups.get(self._stream.node)) is not None:
+            self._stream.meters = led.meters
+        return answer
 
     def _piece(self, message: Message) -> Message:
         """Bytes of an entry whose end is yet to come."""
@@ -414,8 +410,7 @@ class GroupCalls:
         group, session = self._stream.node, self._stream.number
         entry = decode_entry(self._pieces.whole(message), group)
         check_nodes(self._state.ledger.nodes, [part.node for part in entry.pushes])
-        ack = self._groups.merge(group, session, entry)
-        return to_message(ack, status="ok")
+        return to_message(self._groups.merge(group, session, entry), status="ok")
 
     def _changes(self, message: Message) -> Message:
         group = self._stream.node
@@ -440,7 +435,7 @@ class GroupCalls:
         with state.lock:
             slots = state.rows.slots(table, ids, "rows")
             rows = state.tables.device.as_sent(state.tables.gather(table, slots), half)
-            self._groups.sent(group, len(ids))
+            self._groups.groups[group].rows_out += len(ids)
         return Message({"status": "ok"}, {"rows": rows})
 
 
