@@ -110,7 +110,7 @@ class ParameterServer:
             self.snapshotter = Snapshotter(self.state, config, self._traces)
             self._companions.append(self.snapshotter)
             if config.cut == "watermark":
-                self.state.accounts.when_complete(self.snapshotter.complete)
+                self.state.accounts.on_complete = self.snapshotter.complete
         except BaseException:
             if folder is not None:
                 folder.close()

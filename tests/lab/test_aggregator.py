@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from waiting import until
-from yeoron_lab.aggregating.aggregator import running_aggregator
+from yeoron_lab.aggregating.aggregator import Aggregator, NodePush, running_aggregator, served
 from yeoron_lab.aggregating.relay import AggregatorLine
 
 pytestmark = pytest.mark.slow
@@ -111,6 +112,24 @@ def test_when_the_aggregator_is_killed_every_push_is_taken_once(server: Paramete
     check(server, 3, 60)
     assert all(member.relay.lost and member.relay.direct > 0 for member in members)
     assert all(member.relay.sent > 0 for member in members)
+
+
+def test_an_aggregator_that_fails_is_given_up_and_the_node_goes_to_the_server() -> None:
+    class Failing(Aggregator):
+        def push(self, given: NodePush) -> dict[str, Any]:
+            raise KeyError(given.node)
+
+    aggregator = Failing("grpc://127.0.0.1:1", EXCHANGE, wait_s=60)
+    service = served(aggregator, EXCHANGE.max_message_bytes)
+    location = f"grpc://127.0.0.1:{service.port}"
+    line = AggregatorLine(location, group="g", config=EXCHANGE, timeout_s=60)
+    try:
+        assert line.push(Push("n0", 1, 0), session=0) is None
+        assert (line.lost, line.direct, line.sent) == (True, 1, 0)
+    finally:
+        line.close()
+        aggregator.close()
+        service.shutdown()
 
 
 def test_a_push_that_its_node_sent_itself_is_not_taken_again_with_the_sum(

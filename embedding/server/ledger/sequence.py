@@ -122,10 +122,6 @@ class Ledger(Part):
     def of(self, node: str) -> NodeLedger:
         return self.nodes.setdefault(node, NodeLedger())
 
-    def keep_fences(self, path: Path) -> None:
-        """Go on with the fences of a file, and note new ones there."""
-        self.fences = Fences(path)
-
     def greet(self, node: str, incarnation: str) -> None:
         """A process connects in the node's name; FencedError when what it held is others' now."""
         entry = self.of(node)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from embedding.kernel.errors import ConfigError, UnavailableError
-from embedding.server.ledger.sequence import Journal, read_journal
+from embedding.server.ledger.sequence import Fences, Journal, read_journal
 from embedding.server.parts import Content, Saved
 from embedding.server.recovery.checkpoint import CheckpointFolder, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer, last_of
@@ -84,9 +84,10 @@ class Recovery(Checkpointer):
     def _restore(self) -> None:
         newest = self._folder.newest()
         state = self._state
-        state.ledger.keep_fences(self._folder.path / "fences.jsonl")
         if newest is not None:
             restore(state, newest[1], str(self._folder.path))
+        # A folder that is refused stays as it is: reading its fences writes them again.
+        state.ledger.fences = Fences(self._folder.path / "fences.jsonl")
         for path in self._folder.journals(0 if newest is None else newest[0]):
             for entry in read_journal(path):
                 fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]

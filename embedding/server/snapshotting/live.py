@@ -7,6 +7,7 @@ pushes apart; each row is whole.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import threading
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
 from embedding.evaluation.judging import NearestRows, analogy, similarity
@@ -223,23 +224,25 @@ class LiveModel:
             self._turn.release()
 
 
-_GOLD: TypeAdapter[PairGold | AnalogyGold] = TypeAdapter(PairGold | AnalogyGold)
-
-
 def read_gold_set(body: dict[str, Any]) -> PairGold | AnalogyGold | None:
     """The gold set in a control call, None when there is none.
 
     {"gold": {"name", "pairs": [[word, word, score], …]}}, or with "sections":
     {NAME: [[a, b, c, d], …]} in place of the pairs.
     """
-    if "gold" not in body or body["gold"] is None:
+    given = body.get("gold")
+    if given is None:
         return None
+    pairs = isinstance(given, dict) and given.get("pairs")
+    kind: type[PairGold | AnalogyGold] = PairGold if pairs else AnalogyGold
     try:
-        gold = _GOLD.validate_python(body["gold"])
-    except ValidationError:
+        # Of JSON: strictly of Python, a list would be no tuple.
+        gold = TypeAdapter(kind).validate_json(json.dumps(given), strict=True)
+    except ValueError:
         gold = PairGold("", ())
     questions = gold.pairs if isinstance(gold, PairGold) else gold.sections
-    if not 1 <= len(gold.name) <= 100 or not questions:
+    scores = [score for *_, score in gold.pairs] if isinstance(gold, PairGold) else []
+    if not questions or not all(map(math.isfinite, scores)) or not 1 <= len(gold.name) <= 100:
         raise RefusedError(
             "gold: an object with a `name`, and `pairs` of [word, word, score] or `sections` of "
             "[a, b, c, d], is accepted.",

@@ -33,6 +33,7 @@ class Accounts(Part):
     cut         starts of windows that are published, or are being published
     published   of those of them whose counts are kept for amendments: documents by source in
                 the snapshot
+    on_complete  called under the lock with a window that a push completes, before that is applied
     """
 
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
@@ -55,7 +56,7 @@ class Accounts(Part):
         self.cut: set[int] = set()
         self.published: dict[int, dict[str, int]] = {}
         self.closed: dict[str, dict[str, Any]] = {}
-        self._on_complete: Callable[[Window], None] | None = None
+        self.on_complete: Callable[[Window], None] | None = None
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -75,11 +76,6 @@ class Accounts(Part):
     def forgotten(self) -> set[int]:
         """Starts of published windows that take nothing any more."""
         return self.cut - self.published.keys()
-
-    def when_complete(self, call: Callable[[Window], None]) -> None:
-        """Have `call` called under the lock with a window that a push completes, before the push
-        is applied."""
-        self._on_complete = call
 
     def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
         push = arrival.push
@@ -126,7 +122,7 @@ class Accounts(Part):
         A window of which they hold something themselves is left for later, with those after it:
         windows are cut in order.
         """
-        if self._on_complete is None:
+        if self.on_complete is None:
             return
         own = set()
         for arrival in arrivals:
@@ -136,7 +132,7 @@ class Accounts(Part):
         for window in self.due(now):
             if int(window.start.timestamp()) in own:
                 break
-            self._on_complete(window)
+            self.on_complete(window)
 
     def due(self, now: float) -> list[Window]:
         """Windows that the watermark has passed and that were not cut."""

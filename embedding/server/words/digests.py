@@ -92,12 +92,6 @@ def pieces(values: Iterable[T]) -> Iterator[list[T]]:
         time.sleep(_BREATH_S)
 
 
-def string_column(values: Iterable[str]) -> pa.ChunkedArray:
-    """Strings as a column."""
-    chunks = [pa.array(piece, pa.string()) for piece in pieces(values)]
-    return pa.chunked_array(chunks, pa.string())
-
-
 def digest_column(values: Iterable[bytes], width: int) -> pa.ChunkedArray:
     """Digests of `width` bytes as a column."""
     kind = pa.binary(width)
@@ -126,7 +120,8 @@ class WordsCopy:
     @cached_property
     def column(self) -> pa.ChunkedArray:
         """The names as a column."""
-        return string_column(self.names)
+        chunks = [pa.array(piece, pa.string()) for piece in pieces(self.names)]
+        return pa.chunked_array(chunks, pa.string())
 
     def named(self, ids: IntArray) -> pa.Array:
         """The names of some of the ids."""

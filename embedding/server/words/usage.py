@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -25,11 +26,61 @@ _ROWS = 1024
 """Sums that are added at a time, so that what they pass through stays in a core's cache."""
 _MOST = 60_000.0
 """Within float16."""
-_COLUMNS = ("ids", "documents", "sums")
+_COLUMNS = ("ids", "sums", "documents")
 _Key = tuple[str, int]
 """Source, and `time` of `SourceUsage`."""
-Handed = tuple[ContextSums, ...]
-"""What a process said of a window, or a portion of it."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a process said of a window, or a portion of it, as a checkpoint takes it: without a
+    copy.
+
+    labels     source, part and number of words of each of its parts
+    ids        int64 [n], of all parts behind each other, as `documents` float32 [n] and `sums`
+               float16 [n, dim]
+    """
+
+    window: int
+    labels: Sequence[tuple[str, int, int]]
+    ids: IntArray
+    sums: HalfArray
+    documents: FloatArray
+
+    @classmethod
+    def of(cls, window: int, parts: Sequence[ContextSums], dim: int) -> Handed:
+        """Copies: off the wire they would keep a whole message alive."""
+        half: list[Any] = [np.empty((0, dim), np.float16)]
+        for part in parts:
+            fits = part.sums.dtype == np.float16
+            half.append(part.sums if fits else narrow(np.clip(part.sums, -_MOST, _MOST)))
+        return cls(
+            window,
+            [(part.source, part.part, len(part.ids)) for part in parts],
+            np.concatenate([np.empty(0, np.int64), *(part.ids for part in parts)]),
+            np.concatenate(half),
+            np.concatenate([np.empty(0, np.float32), *(part.documents for part in parts)]),
+        )
+
+    def parts(self) -> list[ContextSums]:
+        """Views, no copies."""
+        ends = np.cumsum([n for _, _, n in self.labels], dtype=np.int64)[:-1]
+        columns = [np.split(getattr(self, name), ends) for name in _COLUMNS]
+        return [
+            ContextSums(self.window, source, part, *arrays)
+            for (source, part, _), *arrays in zip(self.labels, *columns, strict=False)
+        ]
+
+    @cached_property
+    def words(self) -> dict[int, int]:
+        """How many words of all sources there are for each time."""
+        ids: dict[_Key, list[IntArray]] = {}
+        for part in self.parts():
+            ids.setdefault((part.source, part.part // UNITS), []).append(part.ids)
+        words = Counter[int]()
+        for (_, time), parts in ids.items():
+            words[time] += int(np.count_nonzero(np.bincount(np.concatenate(parts))))
+        return dict(words)
 
 
 @dataclass(frozen=True)
@@ -58,7 +109,7 @@ class SourceUsage:
 def added_up(handed: Iterable[Handed]) -> list[SourceUsage]:
     """What processes said of some windows, by source and time, added in this order."""
     parts: dict[_Key, list[ContextSums]] = {}
-    for part in (part for said in handed for part in said if len(part.ids)):
+    for part in (part for said in handed for part in said.parts() if len(part.ids)):
         parts.setdefault((part.source, part.part // UNITS), []).append(part)
     return [_added(source, time, parts[source, time]) for source, time in sorted(parts)]
 
@@ -91,33 +142,6 @@ def _added(source: str, time: int, parts: Sequence[ContextSums]) -> SourceUsage:
     return SourceUsage(source, ids, documents, units, sums, time)
 
 
-def _copied(part: ContextSums) -> ContextSums:
-    """With sums in float16, and arrays of its own: off the wire they would keep a whole message
-    alive."""
-    half = part.sums.dtype == np.float16
-    sums = part.sums.copy() if half else narrow(np.clip(part.sums, -_MOST, _MOST))
-    return replace(part, ids=part.ids.copy(), sums=sums, documents=part.documents.copy())
-
-
-def _forgetting(part: ContextSums, ids: IntArray) -> ContextSums:
-    """Without these words (row ids int64 [n]), of which 0 documents are left."""
-    gone = np.isin(part.ids, ids)
-    documents, sums = part.documents.copy(), part.sums.copy()
-    documents[gone], sums[gone] = 0.0, 0.0
-    return replace(part, documents=documents, sums=sums)
-
-
-def _words(handed: Handed) -> dict[int, int]:
-    """How many words of all sources there are for each time."""
-    ids: dict[_Key, list[IntArray]] = {}
-    for part in handed:
-        ids.setdefault((part.source, part.part // UNITS), []).append(part.ids)
-    words = Counter[int]()
-    for (_, time), parts in ids.items():
-        words[time] += int(np.count_nonzero(np.bincount(np.concatenate(parts))))
-    return dict(words)
-
-
 _Owner = tuple[int, str, str]
 """Window, node, and the mark of its process."""
 
@@ -140,17 +164,16 @@ class UsageSums(Part):
         self.dim, self.wanted, self.limit = dim, wanted, limit
         self.dropped: Counter[int] = Counter()
         self._handed: dict[_Owner, Handed] = {}
-        self._words: dict[_Owner, dict[int, int]] = {}
         self._portions: dict[_Owner, dict[int, Handed]] = {}
 
     def __len__(self) -> int:
-        return sum(words.get(0, 0) for words in self._words.values())
+        return sum(handed.words.get(0, 0) for handed in self._handed.values())
 
     def describe(self, at: Moment) -> dict[str, Any]:
-        before = sum(sum(words.values()) for words in self._words.values()) - len(self)
+        whole = sum(sum(handed.words.values()) for handed in self._handed.values())
         units = UNITS if self.wanted else 0
         dropped = sum(self.dropped.values())
-        usage = {"held": len(self), "before": before, "dropped": dropped, "units": units}
+        usage = {"held": len(self), "before": whole - len(self), "dropped": dropped, "units": units}
         return {"usage": usage}
 
     def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
@@ -163,7 +186,8 @@ class UsageSums(Part):
             ended |= dict.fromkeys(named, push.sequence)
         for window in {window for window in (*ended, *named) if window not in closed}:
             owner = window, push.node, push.incarnation
-            portion = tuple(_copied(part) for part in push.usage if part.window == window)
+            parts = [part for part in push.usage if part.window == window]
+            portion = Handed.of(window, parts, self.dim)
             self._portions.setdefault(owner, {})[push.sequence] = portion
             if window in ended:
                 self._complete(owner, ended[window])
@@ -171,29 +195,25 @@ class UsageSums(Part):
     def _complete(self, owner: _Owner, first: int) -> None:
         """The last portion is there; those before `first` are of a try given up."""
         portions = self._portions.pop(owner)
-        ours = [portion for number, portion in portions.items() if number >= first]
+        ours = [portion.parts() for number, portion in portions.items() if number >= first]
         self._handed.pop(owner, None)
-        self._words.pop(owner, None)
-        self._put(owner, self._within_limit(owner[0], tuple(chain.from_iterable(ours))))
+        whole = Handed.of(owner[0], list(chain.from_iterable(ours)), self.dim)
+        self._handed[owner] = self._within_limit(whole)
 
-    def _put(self, owner: _Owner, handed: Handed) -> None:
-        self._handed[owner], self._words[owner] = handed, _words(handed)
-
-    def _within_limit(self, window: int, handed: Handed) -> Handed:
+    def _within_limit(self, handed: Handed) -> Handed:
         """Without the words that there is no room for beside those of others."""
         held: Counter[int] = Counter()
-        for owner, words in self._words.items():
-            if owner[0] == window:
-                held.update(words)
-        if all(held[time] + n <= self.limit for time, n in _words(handed).items()):
+        for other in self.held([handed.window]):
+            held.update(other.words)
+        if all(held[time] + n <= self.limit for time, n in handed.words.items()):
             return handed
         within, known = [], dict[_Key, IntArray]()
-        for part in handed:
+        for part in handed.parts():
             time = part.part // UNITS
             ids = known.get((part.source, time), np.empty(0, np.int64))
             new = np.flatnonzero(~np.isin(part.ids, ids))
             over = new[max(0, self.limit - held[time]) :]
-            self.dropped[window] += len(over)
+            self.dropped[handed.window] += len(over)
             held[time] += len(new) - len(over)
             if len(over):
                 part = replace(
@@ -204,7 +224,7 @@ class UsageSums(Part):
                 )
             known[part.source, time] = np.union1d(ids, part.ids)
             within.append(part)
-        return tuple(within)
+        return Handed.of(handed.window, within, self.dim)
 
     def begin(self, node: str, incarnation: str) -> None:
         """A process speaks for its node: portions of the one before it will not be completed."""
@@ -215,8 +235,12 @@ class UsageSums(Part):
         """Another process speaks now for what this one read of a source."""
         for owner, handed in list(self._handed.items()):
             theirs = (owner[0], owner[2]) == (window, incarnation)
-            if theirs and any(part.source == source for part in handed):
-                self._put(owner, tuple(part for part in handed if part.source != source))
+            if theirs and any(name == source for name, _, _ in handed.labels):
+                self._handed[owner] = self._without(handed, source)
+
+    def _without(self, handed: Handed, source: str | None) -> Handed:
+        parts = [part for part in handed.parts() if part.source != source]
+        return Handed.of(handed.window, parts, self.dim)
 
     def held(self, starts: Collection[int]) -> list[Handed]:
         """What was handed in whole of some windows, by node; nobody changes it any more."""
@@ -228,16 +252,17 @@ class UsageSums(Part):
         for owner in [owner for owner in self._portions if owner[0] == start]:
             del self._portions[owner]
         for owner in [owner for owner in self._handed if owner[0] == start]:
-            del self._handed[owner], self._words[owner]
+            del self._handed[owner]
 
     def forget(self, erasure: Erasure) -> None:
         def erased(handed: Handed) -> Handed:
-            return tuple(
-                _forgetting(part, erasure.ids) for part in handed if part.source != erasure.source
-            )
+            """Of words that go 0 documents are left."""
+            left = self._without(handed, erasure.source)
+            gone = np.isin(left.ids, erasure.ids)
+            left.documents[gone], left.sums[gone] = 0.0, 0.0
+            return left
 
-        for owner, handed in list(self._handed.items()):
-            self._put(owner, erased(handed))
+        self._handed = {owner: erased(handed) for owner, handed in self._handed.items()}
         for owner, portions in self._portions.items():
             self._portions[owner] = {n: erased(portion) for n, portion in portions.items()}
 
@@ -251,41 +276,24 @@ class UsageSums(Part):
 
     def save(self) -> Saved:
         held = self._all()
-        facts = [
-            [*owner, n, [[part.source, part.part, len(part.ids)] for part in handed]]
-            for owner, n, handed in held
-        ]
-        none = ContextSums.none(0, "", 0)
-        empty = replace(none, sums=np.empty((0, self.dim), np.float16))
-
-        def arrays(_: Any) -> dict[str, Any]:
-            return {
-                f"usage.{number}.{name}": np.concatenate(
-                    [getattr(part, name) for part in (empty, *handed)]
-                )
-                for number, (_, _, handed) in enumerate(held)
-                for name in _COLUMNS
-            }
-
-        return Saved({"usage": facts}, arrays)
+        facts = [[*owner, n, [list(label) for label in handed.labels]] for owner, n, handed in held]
+        arrays = {
+            f"usage.{number}.{name}": getattr(handed, name)
+            for number, (_, _, handed) in enumerate(held)
+            for name in _COLUMNS
+        }
+        return Saved({"usage": facts}, lambda _: arrays)
 
     def load(self, content: Content) -> None:
         """See Part; sums of another dimension are passed over."""
         for number, fact in enumerate(content.facts["usage"] if self.wanted else ()):
-            window, node, incarnation, portion, parts = fact
-            ends = np.cumsum([n for _, _, n in parts], dtype=np.int64)[:-1]
-            columns = [
-                np.split(np.array(content.arrays[f"usage.{number}.{name}"]), ends)
-                for name in ("ids", "sums", "documents")
-            ]
+            window, node, incarnation, portion, labels = fact
+            columns = [np.array(content.arrays[f"usage.{number}.{name}"]) for name in _COLUMNS]
             owner = int(window), str(node), str(incarnation)
-            handed = tuple(
-                ContextSums(int(window), source, part, *arrays)
-                for (source, part, _), *arrays in zip(parts, *columns, strict=False)
-            )
-            if any(part.sums.shape[-1] != self.dim for part in handed):
+            handed = Handed(int(window), [(s, part, n) for s, part, n in labels], *columns)
+            if handed.sums.shape[-1] != self.dim:
                 continue
             if portion:
                 self._portions.setdefault(owner, {})[portion] = handed
             else:
-                self._put(owner, handed)
+                self._handed[owner] = handed

@@ -121,9 +121,9 @@ class PastTexts:
 
         rows  int64 [n] of words, -1 for one without a row
         """
-        self._late.find(rows)
-        for window, parts in self._held.items():
-            self._held[window] = deque(replace(p, ids=self._late.resolved(p.ids)) for p in parts)
+        if (read := self._late.find(rows)) is not None:
+            for window, parts in self._held.items():
+                self._held[window] = deque(replace(part, ids=read(part.ids)) for part in parts)
 
     def of_window(self, window: int) -> list[PastDocuments]:
         """What is remembered of a window (Unix seconds of its start), as it was read."""
@@ -140,8 +140,7 @@ class PastTexts:
             self.tokens -= len(self._held[oldest].popleft().ids)
             if not self._held[oldest]:
                 del self._held[oldest]
-                gone = [key for key in self._seen if key[0] < oldest]
-                for key in gone:
+                for key in [key for key in self._seen if key[0] < oldest]:
                     del self._seen[key]
 
 
@@ -181,10 +180,9 @@ def of_corpus(parts: Sequence[PastDocuments]) -> list[PastDocuments]:
 
 def joined(parts: Sequence[PastDocuments]) -> PastDocuments:
     """Documents of several stretches (at least one) behind each other, as of the first source."""
-    ids = np.concatenate([part.ids for part in parts])
-    units, voices, numbers = (
+    ids, units, voices, numbers = (
         np.concatenate([getattr(part, name) for part in parts])
-        for name in ("units", "voices", "numbers")
+        for name in ("ids", "units", "voices", "numbers")
     )
     sentences = _behind([part.sentences for part in parts])
     documents = _behind([part.documents for part in parts])

@@ -137,9 +137,8 @@ class NodeLexicon:
         offered = self._worth(read, least)
         if not offered:
             return
-        coming = self._coming
         counted = np.fromiter(
-            (read[word] + coming(word) for word in offered), np.int64, count=len(offered)
+            (read[word] + self._coming(word) for word in offered), np.int64, count=len(offered)
         )
         who = None if self._listener is None else self._listener.contributors(offered)
         given = np.asarray(server.admit(offered, counted, who), dtype=np.int64)
@@ -161,8 +160,7 @@ class NodeLexicon:
         heard = self._heard
         for word, count in read.items():
             heard[word] = heard.get(word, 0) + count
-        coming = self._coming
-        worth = [word for word in read if heard[word] + coming(word) >= least]
+        worth = [word for word in read if heard[word] + self._coming(word) >= least]
         if len(heard) > MAX_UNKNOWN_WORDS:
             self._heard = {word: heard[word] for word in read}
         return worth
@@ -173,14 +171,9 @@ class NodeLexicon:
 
     def _insert(self, rows: IntArray) -> None:
         """Make places for ids; others may have been given lower ones than those known here."""
-        last = self.ids[-1] if len(self.ids) else -1
-        fresh = rows if rows.min() > last else np.setdiff1d(rows, self.ids)
-        ids = np.concatenate([self.ids, fresh])
-        counts = np.concatenate([self.counts, np.zeros(len(fresh))])
-        if not bool((np.diff(fresh) > 0).all()) or (len(fresh) and fresh[0] < last):
-            order = np.argsort(ids, kind="stable")
-            ids, counts = ids[order], counts[order]
-        self._order(ids, counts)
+        fresh = np.sort(rows[positions(self.ids, rows) < 0])
+        at = np.searchsorted(self.ids, fresh)
+        self._order(np.insert(self.ids, at, fresh), np.insert(self.counts, at, 0.0))
 
     def _order(self, ids: IntArray, counts: TimeArray) -> None:
         self.ids, self.counts = ids, counts

@@ -52,10 +52,7 @@ class LookAhead:
     def ticks(
         self, ticks: Iterator[_BlocksAhead | None], known: _Known
     ) -> Iterator[_BlocksAhead | None]:
-        """The same ticks in the same order, each when those behind it have been looked at.
-
-        known  which of some words have a row
-        """
+        """The same ticks in the same order, each when those behind it have been looked at."""
         for blocks in ticks:
             if not blocks:  # nothing came in time
                 yield from self._rest()

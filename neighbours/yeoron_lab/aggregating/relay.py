@@ -10,7 +10,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import UnavailableError
+from embedding.kernel.errors import ExchangeError, RefusedError
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ class AggregatorLine:
 
         That is safe also when the aggregator had sent it: the server takes a push once.
         """
-        answer = None if self.lost else self._ask(push, session)
+        message = to_message(push, session=session)
+        answer = None if self.lost else self._ask(message, self._timeout_s)
         if answer is None or answer.header.get("direct"):
             self.direct += 1
             return None
@@ -52,10 +53,7 @@ class AggregatorLine:
 
     def leave(self) -> None:
         if self._peer.is_open:
-            try:
-                self._peer.request(Message({"op": "idle"}), patient=False)
-            except UnavailableError:
-                self._give_up()
+            self._ask(Message({"op": "idle"}))
 
     def figures(self) -> dict[str, Any]:
         return {
@@ -69,17 +67,17 @@ class AggregatorLine:
     def close(self) -> None:
         self._peer.close()
 
-    def _ask(self, push: Push, session: int) -> Message | None:
-        message = to_message(push, session=session)
+    def _ask(self, message: Message, timeout_s: float | None = None) -> Message | None:
+        """None: the aggregator is gone or failed, and is given up."""
         try:
-            return self._peer.once(lambda channel: channel.request(message, self._timeout_s))
-        except UnavailableError:
-            self._give_up()
+            return self._peer.once(lambda channel: channel.request(message, timeout_s))
+        except RefusedError:
+            raise
+        except ExchangeError as error:
+            logger.warning(
+                "the aggregator of %s is given up; its nodes push to the server themselves: %s",
+                *(self.group, error),
+            )
+            self.lost = True
+            self.close()
             return None
-
-    def _give_up(self) -> None:
-        logger.warning(
-            "the aggregator of %s is gone; its nodes push to the server themselves", self.group
-        )
-        self.lost = True
-        self.close()

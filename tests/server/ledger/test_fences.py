@@ -4,6 +4,7 @@ meanwhile.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from recovering import config, crash
 from embedding.exchange.channel import ask
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import PullRequest
-from embedding.kernel.errors import FencedError
+from embedding.kernel.errors import ConfigError, FencedError
 from embedding.kernel.records import Table
 from embedding.server.ledger.sequence import FENCED, Fences
 from embedding.server.service import running_server
@@ -74,6 +75,21 @@ def test_the_file_forgets_the_oldest_lives_and_torn_lines(tmp_path: Path) -> Non
     assert not again.holds("a", "")
     assert again.add("c", "x")
     assert Fences(path).holds("c", "x")
+
+
+def test_a_folder_of_a_format_that_is_refused_keeps_its_fences(tmp_path: Path) -> None:
+    with running_server(config(tmp_path), dim=4) as server:
+        path = server.config.state_dir / "fences.jsonl"
+    (manifest,) = path.parent.glob("checkpoint-*/manifest.json")
+    checkpoint = json.loads(manifest.read_text("utf-8"))
+    del checkpoint["digest"]
+    checkpoint["facts"]["format"] = 2
+    manifest.write_text(json.dumps(checkpoint), "utf-8")
+    path.write_text('{"node": "n0", "life": "old"}\n')
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="format 2"), running_server(config(tmp_path), dim=4):
+        pass
+    assert path.read_bytes() == before
 
 
 def test_without_a_state_folder_nothing_is_written(tmp_path: Path) -> None:

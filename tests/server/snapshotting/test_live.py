@@ -195,11 +195,22 @@ def test_likelihood_of_kept_pairs_is_that_of_the_live_rows(server, node, ask):
         {"name": "x", "sections": {"s": 3}},
         {"name": "x", "sections": {"s": [["a", "b", "c"]]}},
         {"name": "x" * 1_000, "pairs": [["a", "b", 1]]},
+        {"name": "x", "pairs": [["a", "b", "1.5"]]},
+        {"name": "x", "pairs": [["a", "b", True]]},
+        {"name": "x", "pairs": [["a", "b", "inf"]]},
+        {"name": "x", "pairs": [["a", "b", 10**400]]},
     ],
 )
 def test_gold_sets_that_are_none_are_refused(server, ask, gold):
     with pytest.raises(RefusedError, match="gold"):
         ask("evaluate", {"gold": gold})
+
+
+def test_what_is_empty_in_a_gold_set_is_passed_over(server, node, ask):
+    for gold, empty in ((PAIRS, {"sections": {}}), (ANALOGIES, {"pairs": []})):
+        plain = ask("evaluate", {"gold": gold.__dict__})
+        figures = ask("evaluate", {"gold": gold.__dict__ | empty})
+        assert plain.keys() == figures.keys() > {"pause_ms"}
 
 
 def test_an_empty_server_has_nothing_to_judge(server, ask):

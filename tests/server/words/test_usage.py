@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,7 +22,7 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.parts import Moment
+from embedding.server.parts import Moment, PushArrival
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
@@ -241,6 +242,31 @@ def test_sums_of_another_dimension_are_passed_over():
     other = UsageSums(DIM, wanted=True, limit=9)
     other.load(kept)
     assert len(other) == 2
+
+
+def test_a_checkpoint_copies_no_sums_and_a_source_that_goes_gives_its_memory_back():
+    words, dim = 2_000, 100
+    usage = UsageSums(dim, wanted=True, limit=10 * words)
+    sums = np.zeros((words, dim), np.float16)
+    parts = tuple(
+        ContextSums(AT, source, part, np.arange(words), sums, np.ones(words, np.float32))
+        for source in ("글판", "뉴스")
+        for part in (0, 1)
+    )
+    usage.learnt(PushArrival.prepare(Push("n0", 1, 0, usage=parts), 0), 0.0, set())
+    kept = saved(usage)
+    tracemalloc.start()
+    try:
+        files = usage.save().files(None)
+        assert sum(file.nbytes for file in files.values()) > 4 * sums.nbytes
+        assert tracemalloc.get_traced_memory()[1] < sums.nbytes / 4
+        restored = UsageSums(dim, wanted=True, limit=10 * words)
+        restored.load(kept)
+        whole = tracemalloc.get_traced_memory()[0]
+        restored.drop(AT, "", "뉴스")
+        assert tracemalloc.get_traced_memory()[0] < whole - 1.9 * sums.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

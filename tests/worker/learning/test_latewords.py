@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -62,6 +64,28 @@ def test_rows_are_right_or_unknown_however_few_are_remembered(steps, most):
         for before, ids in texts:
             for word, row in zip(before, late.rows(ids).tolist(), strict=True):
                 assert row == NO_ROW or row == rows[word]
+
+
+def test_words_that_got_their_row_take_no_room_from_those_that_wait():
+    late, rows = LateWords(10), {word: at for at, word in enumerate("bcdefgh")}
+
+    def row_of(words: Sequence[str]) -> np.ndarray:
+        return np.array([rows.get(word, NO_ROW) for word in words], dtype=np.int64)
+
+    first = coded(late, "abcdefgh", {}).astype(np.int32)
+    read = late.find(row_of)
+    assert read is not None
+    first = read(first)
+    assert first[1:].tolist() == list(range(7))
+    second = coded(late, "ijkl", {}).astype(np.int32)
+    assert late.find(row_of) is None, "nobody has to look at the text again"
+    rows |= {"a": 100, "k": 7}
+    read = late.find(row_of)
+    assert read is not None
+    assert read(first).tolist() == [100, *range(7)]
+    assert read(second)[2] == 7
+    assert len(late) == 3
+    assert coded(late, "ji", {}).tolist() == read(second)[[1, 0]].tolist()
 
 
 def test_what_is_rehearsed_holds_words_that_had_no_row_when_they_were_read():
