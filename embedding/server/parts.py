@@ -105,8 +105,11 @@ class Erasure:
 class Part:
     """One part; what it does not do does nothing here. The server's lock guards all calls."""
 
+    def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
+        """RefusedError or ConfigError where a policy cannot follow the one before."""
+
     def reconfigure(self, sync: SyncConfig) -> None:
-        """Another policy begins; ConfigError where that cannot be, and then nothing changes."""
+        """Another policy begins, to which no part objected."""
 
     def calls(self, stream: Any) -> Mapping[str, Any]:
         """Operations by name that it adds to one stream, a `NodeSession`; the lock is free."""

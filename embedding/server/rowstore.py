@@ -103,10 +103,6 @@ class RowStore(Part, ABC):
     full: str | None
 
     @abstractmethod
-    def check(self, sync: SyncConfig, before: SyncConfig) -> None:
-        """RefusedError or ConfigError for a policy that these rows do not go with."""
-
-    @abstractmethod
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Slots int64 [n] of rows that a message names, -1 for evicted words.
 
@@ -196,7 +192,7 @@ class LocalRows(RowStore):
         self._max_words = config.max_words
         self.full: str | None = None
 
-    def check(self, sync: SyncConfig, before: SyncConfig) -> None:
+    def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
         if shares(sync) is not shares(before):
             raise RefusedError(
                 f"configure: from {before.policy} to {sync.policy}: tables lie in memory that "

@@ -80,30 +80,27 @@ class ParameterServer:
         folder = None
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
-        digests = WordDigests()
-        if folder is not None:
-            digests = WordDigests(folder.waiting_key(), folder.refused())
         leader = None if follows is None else follows.upstream(config)
         self.state = ServerState(
             config,
             sync or SyncConfig(),
             RowShape(dim, seed=seed, buckets=buckets, biases=biases),
             epoch=None if folder is None else folder.next_epoch(),
-            digests=digests,
+            digests=None if folder is None else WordDigests(folder.waiting_key(), folder.refused()),
             upstream=leader,
         )
         self.recovery: Recovery | None = None
         self.link: LeaderLink | None = None
         self._companions: list[Companion] = []
         try:
-            if not self.state.rows.local:
-                identity = secrets.token_hex(16) if folder is None else folder.identity()
-                self._companions.append(
-                    sharding().running(self.state.rows, config, identity=identity)
-                )
             if folder is not None:
                 self.recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
                 self._companions.append(self.recovery)
+            if not self.state.rows.local:
+                identity = secrets.token_hex(16) if folder is None else folder.identity()
+                shards = sharding().running(self.state.rows, config, identity=identity)
+                # They start first and have the seed of the checkpoint.
+                self._companions.insert(0, shards)
             if follows is not None and leader is not None:
                 self.link = follows.link(self.state, leader, self._end)
                 self._companions.append(self.link)

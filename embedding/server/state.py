@@ -509,9 +509,10 @@ class ServerState:
             before = self.machine.config
             if self.upstream is not None:
                 self.upstream.check(sync)
+            for part in reversed(self.parts.values()):  # groups say more than rows
+                part.check_policy(sync, before)
             for part in self.parts.values():
                 part.reconfigure(sync)
-            self.rows.check(sync, before)
             now = time.monotonic()
             self.execute(self.machine.configure(sync, now=now), now)
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
@@ -523,14 +524,16 @@ class ServerState:
             now = time.monotonic()
             gone, instructions = self.machine.expire(now=now)
             instructions += self.machine.reconsider(now=now)
+            self.execute(instructions, now)
             for node in gone:
                 logger.warning("node %s was silent too long and counts as gone", node)
-            self.execute(instructions, now)
-            self.changes.advance()
-            for part in self.parts.values():
-                part.tick(now)
-            for node in gone:
                 self.departures.gone(node)
+            self.changes.advance()
+            for name, part in self.parts.items():
+                try:
+                    part.tick(now)
+                except Exception:
+                    logger.exception("%s: the server goes on after an error of a tick", name)
             if gone:
                 self.changed.notify_all()
 
@@ -542,7 +545,6 @@ class ServerState:
     def flush(self) -> None:
         with self.changed:
             self.execute(self.machine.flush(), time.monotonic())
-            self.changed.notify_all()
 
     def close(self) -> None:
         with self.changed:

@@ -17,6 +17,7 @@ from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.parts import Part
 from embedding.server.rowstore import RowShape
 from embedding.server.state import ServerState
 from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task
@@ -203,6 +204,24 @@ def test_another_policy_ends_a_round_and_keeps_what_it_gained() -> None:
     assert figures.iterations > 0
     assert np.abs(world.rows() - before).max() > 1e-3
     assert world.rounds.work("a", held, world.active, world.sync) is False
+
+
+def test_a_policy_that_is_refused_ends_no_round() -> None:
+    class Objecting(Part):
+        def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
+            raise RefusedError("not now")
+
+    world = World(2)
+    assert isinstance(world.rounds.work("a", None, world.active, world.sync), Task)
+    with pytest.raises(RefusedError, match="from sandblaster to hogwild"):
+        world.state.configure(SyncConfig(policy="hogwild"))
+    assert world.rounds.done.rounds == 0
+    world.state.parts["last"] = Objecting()
+    with pytest.raises(RefusedError, match="not now"):
+        world.state.configure(SyncConfig(policy="ssp"))
+    assert world.state.machine.config.policy == "sandblaster"
+    assert world.rounds.done.rounds == 0
+    assert isinstance(world.rounds.work("b", None, world.active, world.sync), Task)
 
 
 def test_nodes_that_remember_nothing_are_let_go() -> None:

@@ -253,6 +253,7 @@ def test_primary_and_shards_go_on_from_their_checkpoints(tmp_path, connect):
         node.client.checkpoint()
         crash_primary(server)
     with sharded(chosen, seed=99, buckets=BUCKETS) as server:
+        assert [spec.seed for spec in fleet(server).specs] == [SEED] * chosen.shards
         node = connect(server, "n1")
         before = node.pull(NONE, grams=asked).rows[Table.SUB]
         assert np.allclose(before - first_rows()[asked], 1.0, atol=1e-5)

@@ -85,7 +85,8 @@ class WindowConvergence:
 
     def overdue(self, window: Window) -> bool:
         """Whether it is rehearsed no longer: nodes are to hand in what they have."""
-        return self._windows[window].converged is not None
+        waiting = self._windows.get(window)  # None: it was cut meanwhile
+        return waiting is not None and waiting.converged is not None
 
     @property
     def waiting(self) -> list[Window]:
@@ -106,9 +107,10 @@ class WindowConvergence:
 
     def _holds_up(self, earlier: Window, now: float) -> bool:
         """Whether later windows wait for one that was asked for before."""
-        waiting = self._windows[earlier]
-        within = now - waiting.since < self._limit_s
-        return not waiting.free and (within or bool(self._wait(earlier, waiting)))
+        waiting = self._windows.get(earlier)
+        if waiting is None or waiting.free:
+            return False
+        return now - waiting.since < self._limit_s or bool(self._wait(earlier, waiting))
 
     def _wait(self, window: Window, waiting: _WaitingWindow) -> Wait:
         return Wait() if waiting.forced else self._handed(window)

@@ -198,7 +198,7 @@ class Snapshotter(Companion):
 
         force  without what is not handed in: the snapshot says what it lacks
         """
-        if force:
+        if force and _key(window) not in self._futures:
             self._convergence.force(window)
         while _key(window) not in self._futures and not self._convergence.may_cut(window):
             if self._state.closing:

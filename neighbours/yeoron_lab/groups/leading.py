@@ -138,7 +138,7 @@ class LedGroups(Part):
                 "be forgotten; stop their servers and pools first."
             )
 
-    def reconfigure(self, sync: SyncConfig) -> None:
+    def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
         """RefusedError for settings with which this server could not lead its groups."""
         if self.groups and not SERVER_GROUPS.met(sync.policy):
             raise RefusedError(

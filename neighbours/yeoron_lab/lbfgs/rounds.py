@@ -115,15 +115,15 @@ class Rounds(Part):
         self._max_bytes = config.max_message_bytes
         self._gathering = _Gathering()
         self._running: _Running | None = None
-        self.reconfigure(sync)
+        self.check_policy(sync, sync)
 
-    def reconfigure(self, sync: SyncConfig) -> None:
-        """Another policy begins, or the same with other settings: what was gained stays.
-
-        ConfigError when it needs rounds and this server cannot; then nothing changes.
-        """
+    def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
+        """ConfigError when a policy needs rounds and this server cannot."""
         if POLICIES.traits(sync.policy).needs_rounds:
             _check(self._config, self._rows, sync.policy)
+
+    def reconfigure(self, sync: SyncConfig) -> None:
+        """Another policy begins, or the same with other settings: what was gained stays."""
         if self._running is not None:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()

@@ -70,7 +70,7 @@ class ShardedRows(RowStore):
         self._config = config
         self._shards, self._split = config.shards, config.split
         self.nodes_hold_rows = config.split == "rows"
-        self.check(setup.sync, setup.sync)
+        self.check_policy(setup.sync, setup.sync)
         self.tables = Tables(
             shape.dim,
             device=pick_device(config.device),
@@ -94,7 +94,7 @@ class ShardedRows(RowStore):
         )
         self._copies = 0
 
-    def check(self, sync: SyncConfig, before: SyncConfig) -> None:
+    def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
         if self.nodes_hold_rows:
             SHARDS.check(sync.policy, f"{self._shards} shards", ", or 1 shard")
         else:

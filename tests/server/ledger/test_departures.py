@@ -9,11 +9,15 @@ from datetime import UTC, datetime
 import pytest
 from named import named
 
+from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.ledger.sequence import Departures, Ledger
+from embedding.server.parts import Part
+from embedding.server.rowstore import RowShape
 from embedding.server.service import ParameterServer, running_server
+from embedding.server.state import ServerState
 from embedding.server.words.windows import WindowTracker
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.queue import BlockQueue
@@ -129,6 +133,30 @@ def test_a_report_that_comes_after_the_goodbye_makes_nobody_wait(connect):
         again = connect(server, "n0")
         again.client.report(late)
         assert state.accounts.tracker.sources["뉴스"].pending == {"n0": 1}
+
+
+class Ticking(Part):
+    """A part whose tick is counted, and fails."""
+
+    ticks = 0
+
+    def tick(self, now: float) -> None:
+        self.ticks += 1
+        raise OSError("no space left on device")
+
+
+def test_a_part_that_fails_loses_no_departure_and_holds_up_no_other_part(caplog):
+    state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM, seed=1))
+    parts = [Ticking(), Ticking()]
+    state.parts = {"first": parts[0], **state.parts, "last": parts[1]}
+    state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
+    state.accounts.tracker.report("n0", {"뉴스": 1}, now=0.0)
+    assert "n0" in state.accounts.tracker.nodes
+    state.machine.board.members["n0"].last_seen -= 10_000.0
+    state.tick()
+    assert "n0" not in state.accounts.tracker.nodes
+    assert [part.ticks for part in parts] == [1, 1]
+    assert "last: the server goes on" in caplog.text
 
 
 @pytest.mark.parametrize(("dies", "state"), [(True, "idle"), (False, "gone")])

@@ -11,6 +11,7 @@ from embedding.server.snapshotting.convergence import WindowConvergence
 from embedding.server.words.readers import Wait
 
 JUNE = Window(datetime(2020, 6, 1, tzinfo=UTC), datetime(2020, 7, 1, tzinfo=UTC))
+JULY = Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
 MAY_WINDOW = Window(datetime(2020, 5, 1, tzinfo=UTC), JUNE.start)
 MAY = datetime(2020, 5, 1, tzinfo=UTC).timestamp()
 START, END = JUNE.start.timestamp(), JUNE.end.timestamp()
@@ -78,7 +79,7 @@ def june_waits() -> tuple[Told, WindowConvergence, Window]:
     convergence = WindowConvergence(told.latest_reports, 60.0)
     told.say("n1", 0.0, START)
     assert not convergence.may_cut(JUNE, 1.0)
-    return told, convergence, Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
+    return told, convergence, JULY
 
 
 def test_windows_are_cut_in_their_order_also_when_news_come_in_between() -> None:
@@ -139,3 +140,22 @@ def test_the_use_of_words_is_waited_for_also_where_nothing_is_rehearsed() -> Non
     convergence = WindowConvergence(Told().latest_reports, 0.0, lambda _: Wait(("n2",)))
     assert not convergence.may_cut(JUNE, 1.0)
     assert convergence.overdue(JUNE)
+
+
+def test_a_window_that_is_published_while_others_are_looked_at_holds_nothing_up() -> None:
+    """Whoever publishes it takes it out without the lock that those who ask hold."""
+    handed = {MAY_WINDOW: Wait(("n2",)), JUNE: Wait(("n2",))}
+
+    def wait(window: Window) -> Wait:
+        if window == MAY_WINDOW and not handed[MAY_WINDOW]:
+            convergence.ended(JUNE)
+        return handed[window]
+
+    convergence = WindowConvergence(Told().latest_reports, 0.0, wait)
+    assert not convergence.may_cut(MAY_WINDOW, 1.0)
+    assert not convergence.may_cut(JUNE, 1.0)
+    assert convergence.waiting == [MAY_WINDOW, JUNE]
+    handed[MAY_WINDOW] = Wait()
+    handed[JULY] = Wait()
+    assert convergence.may_cut(JULY, 2.0)
+    assert not convergence.overdue(JUNE)

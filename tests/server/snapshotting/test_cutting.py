@@ -64,6 +64,9 @@ def test_a_snapshot_holds_the_window_and_later_training_does_not_touch_it(tmp_pa
         assert status["windows"]["2020-02-01"]["snapshot"] == ref.id
         assert status["windows"]["2020-02-01"]["tokens"] == 4
         assert [s["id"] for s in status["snapshots"]] == [ref.id]
+        again = server.snapshotter.cut(WINDOW, force=True)
+        assert again.id == ref.id
+        assert server.snapshotter._convergence.waiting == [], "it would hold later windows up"
         assert status["windows"]["2020-02-02"]["snapshot"] is None
 
 
