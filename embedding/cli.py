@@ -61,6 +61,8 @@ def _plain(name: str) -> str:
 _MISUSE: Any = next(
     each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
 )
+_PYDANTIC = re.compile(r"Value error, |Input (?=should be)|, unable to parse .*")
+"""What a user has no use for in pydantic's words about an option, as typer gives them."""
 
 app = typer.Typer(
     name="yeoron",
@@ -138,6 +140,7 @@ def main() -> None:
         if old in _REMOVED:
             print_line(f"yeoron: {old} is no option any more; {_REMOVED[old]}.", "red", to=errors)
         else:
+            error.message = _PYDANTIC.sub("", error.message)
             error.show()
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:

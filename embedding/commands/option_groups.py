@@ -71,9 +71,7 @@ class SettingsCommand(TyperCommand):
         """Call the function; what the command line says of settings is in `given_settings`."""
         named = {name: ctx.params.pop(name) for name in self.options}
         ctx.meta[_GIVEN] = {
-            name: value
-            for name, value in named.items()
-            if not (value is None or value is False or value in ((), []))
+            name: value for name, value in named.items() if value not in (None, (), [])
         }
         return super().invoke(ctx)
 
@@ -111,10 +109,9 @@ def _made(kind: type[SettingsCommand]) -> list[Any]:
         default = kind.usual.get(name) or default_of(field)
         about = f"{meaning} Default: {default}." if default else meaning
         panel = "For experts" if kind.first and name not in kind.first else None
-        made = typer.Option(flag, help=about, rich_help_panel=panel)
         value = _kind(field.annotation)
-        if value is bool:
-            return _option(name, Annotated[bool, made], default=False)
+        flag += f"/--no-{flag[2:]}" if value is bool else ""
+        made = typer.Option(flag, help=about, rich_help_panel=panel)
         return _option(name, Annotated[value | None, made], default=None)
 
     def command(**_: Any) -> None: ...

@@ -19,10 +19,13 @@ class CrawlConfig(Config):
         ("concurrency", "render_contexts", "browser_memory_mb", "dedupe_min_chars", "near_window")
     )
 
-    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("max_redirects", "robots_ttl", "render_requests", "replay_clock_every", "robots_agent"),
-        "leave it out: it has one value",
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "max_redirects": "leave it out: five redirects are followed",
+        "robots_ttl": "leave it out: a robots.txt is believed for a day",
+        "render_requests": "leave it out: a rendered page may make 300 requests",
+        "replay_clock_every": "leave it out: the clock is read every second",
+        "robots_agent": "leave it out: groups of robots.txt are those of `yeoron`",
+    }
 
     user_agent: str = "Yeoron/0.1 (research crawler; set crawl.user_agent to your contact)"
     """Sent with each request; give an address or a page by which you can be reached."""

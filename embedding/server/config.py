@@ -22,11 +22,11 @@ class GroupConfig(Config):
     INTERNAL: ClassVar = frozenset(("every_s", "rows"))
 
     leader: Location | None = None
-    """Address of the leading group's server, whose replica this server is; None: it leads, or is
-    alone. It is reached with this server's token_file and tls_ca."""
+    """Follow this server (grpc://HOST:PORT) and keep a replica of its rows; it is reached with this
+    server's token_file and tls_ca. Without it the server leads other groups, or is alone."""
 
     name: str = Field(default="", max_length=200)
-    """Name of a group that follows; the leader knows it by that."""
+    """Name by which the leader knows this group; it goes only with `leader` (--leader)."""
 
     every_s: float = Field(default=1.0, gt=0, le=3600)
     """Seconds between two exchanges with the leader; at most half of sync.liveness_timeout_s."""
@@ -99,10 +99,12 @@ class ServerConfig(Config):
         )
     )
 
-    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("mirror_bytes", "max_waiting_words", "pair_sample", "allowed_lateness_s"),
-        "leave it out: it has one value",
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "mirror_bytes": "leave it out: the memory for rows of one node is 256 MiB",
+        "max_waiting_words": "leave it out: the users of 500,000 words are remembered",
+        "pair_sample": "leave it out: 5,000 scored pairs are kept",
+        "allowed_lateness_s": "leave it out: a window closes with the watermark",
+    }
 
     host: str = "127.0.0.1"
     """Address to listen on; other than loopback only with token_file, tls_cert and tls_key."""
@@ -147,7 +149,7 @@ class ServerConfig(Config):
     """Address of the snapshot store (a folder or an fsspec URI); None refuses to cut."""
 
     window: WindowUnit = WindowUnit.DAY
-    """Unit in which event time is cut."""
+    """Unit in which event time is cut: hour, day, week or month."""
 
     timezone: ZoneName = "UTC"
     """Time zone (IANA) in which windows and days begin, and times are shown. What has windows

@@ -136,3 +136,13 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_written(
     assert done.code == 2
     assert sentence in done.err
     assert list(folder.iterdir()) == []
+
+
+def test_the_help_says_which_windows_there_are_and_that_a_group_follows_a_leader(
+    yeoron: Any,
+) -> None:
+    def shown(command: str) -> str:
+        return " ".join(re.sub("[│─]", " ", yeoron(command, "--help").out).split())
+
+    assert "hour, day, week or month" in shown("init")
+    assert "only with leader (--leader)" in shown("serve")

@@ -31,7 +31,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("train c.txt --sync sgd", "'sgd'"),
         ("train c.txt --directions 3", "--directions is no option any more; leave it out: 16"),
-        ("--settings gone.toml status", "'mirror_bytes' is no setting any more; leave it out"),
+        ("--settings gone.toml status", "'mirror_bytes' is no setting any more; leave it out: the"),
     ],
 )
 def test_an_old_name_is_refused_with_what_to_write(yeoron, corpus, given, sentence) -> None:
@@ -74,3 +74,18 @@ def test_a_package_that_is_wrong_is_named(
     assert "Traceback" not in done.err
     assert sentence in " ".join(done.err.split())
     assert sorted(corpus.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("train c.txt --context abc", "'--context': should be a valid integer"),
+        ("invite out.json --role nope", "'--role': 'nope' is not one of 'node', 'server'."),
+    ],
+)
+def test_a_wrong_value_is_refused_without_the_words_of_a_library(
+    yeoron, corpus, given, sentence
+) -> None:
+    done = yeoron(*given.split())
+    assert (done.code, done.out) == (2, "")
+    assert " ".join(done.err.split()).endswith(f"Error: Invalid value for {sentence}")

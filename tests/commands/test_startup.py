@@ -23,6 +23,19 @@ def test_the_command_line_itself_imports_nothing_heavy():
     assert HEAVY & set(done.stdout.split()) == set()
 
 
+def test_the_status_of_a_server_is_shown_without_what_a_server_needs():
+    told = """
+import sys
+sys.modules |= dict.fromkeys(("prometheus_client", "torch", "numba", "scipy", "fastapi"))
+from embedding.commands.status_tables import figure_table
+print(figure_table("Sources", {}).title)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "Sources (times of UTC)\n"
+
+
 def test_a_training_counts_its_words_while_the_rest_is_imported():
     # numpy.random is there before: two threads that import it at once may end in an error.
     told = "import sys, embedding.training; print('torch' in sys.modules, *sys.modules)"

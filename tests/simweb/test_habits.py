@@ -207,3 +207,8 @@ def test_without_habits_nothing_of_them_is_served() -> None:
     config = SimwebConfig()
     plain = create_app(config, from_records(DOCUMENTS, config)).routes
     assert not any(getattr(route, "path", "").startswith("/bbs") for route in plain)
+
+
+def test_a_flag_can_be_taken_back() -> None:
+    answer = CliRunner().invoke(app, ["simweb", "--autostart", "--no-autostart", "--truth"])
+    assert answer.exit_code == 0

@@ -10,21 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from embedding import __version__
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.figures.reports import crawl_figures, is_number
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 Scrape = Mapping[str, Any]
 """The status of a server, and its `Meters` by name under `meters`."""
@@ -32,7 +26,6 @@ SampleValues = Iterable[tuple[object, Any]]
 """The value of the label, of several a tuple, and a figure; what is no number is left out."""
 GAUGE, COUNTER, SHOWN = "gauge", "counter", "shown"
 """A figure that is `SHOWN` is in the terminal alone."""
-_KINDS = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily}
 _Reads = str | Callable[[Any], Any]
 Named = Mapping[str, Sequence[Any]]
 """By name its figure, a key (behind those that lead to it, with dots between) or a function of what
@@ -61,23 +54,30 @@ class Figure:
     table: str = ""
 
     def family(self, shown: Scrape) -> Metric | None:
-        """As it is now; None where there is nothing of it."""
+        """As it is now; None where there is nothing of it. Samples of a counter with the same
+        labels, such as of a source that two nodes have read, are added up.
+        """
+        from prometheus_client import core
+
         name = f"yeoron_{self.name}"
         if self.kind == SHOWN or (samples := self.values(shown)) is None:
             return None
         if self.kind == "info":
-            return InfoMetricFamily(name, self.text, samples)
+            return core.InfoMetricFamily(name, self.text, samples)
         if self.kind == "histogram":
-            histogram = HistogramMetricFamily(name, self.text)
+            histogram = core.HistogramMetricFamily(name, self.text)
             histogram.add_metric([], *samples)
             return histogram
-        family: GaugeMetricFamily | CounterMetricFamily = _KINDS[self.kind](
-            name, self.text, labels=self.labels.split()
-        )
+        sums: dict[tuple[str, ...], float] = {}
         for of, figure in samples:
             if is_number(figure):
-                names = of if isinstance(of, tuple) else (of,)
-                family.add_metric([str(each) for each in names], figure)
+                labels = tuple(str(label) for label in (of if isinstance(of, tuple) else (of,)))
+                before = sums.get(labels, 0) if self.kind == COUNTER else 0
+                sums[labels] = before + figure
+        make = core.CounterMetricFamily if self.kind == COUNTER else core.GaugeMetricFamily
+        family = make(name, self.text, labels=self.labels.split())
+        for labels, figure in sums.items():
+            family.add_metric(labels, figure)
         return family
 
 
@@ -278,7 +278,7 @@ def _sources(shown: Scrape) -> dict[str, Any]:
 
 def _read_by(shown: Scrape) -> SampleValues:
     reading = (shown.get("reading") or {}).get("sources", {})
-    return ((name, reading[name]["node"]) for name in _sources(shown) if name in reading)
+    return ((name, (reading.get(name) or {}).get("node")) for name in _sources(shown))
 
 
 def _source_lags(shown: Scrape) -> SampleValues:
@@ -287,14 +287,12 @@ def _source_lags(shown: Scrape) -> SampleValues:
         yield (name, "0.95"), source["lag_p95_s"]
 
 
-def _faults(shown: Scrape) -> SampleValues:
-    for each in crawl_figures(shown["nodes"]):
-        yield from (((each.source, why), n) for why, n in sorted(each.faults.items()))
-
-
-def _alarms(shown: Scrape) -> SampleValues:
-    for each in crawl_figures(shown["nodes"]):
-        yield from (((each.source, event), n) for event, n in sorted(each.alarms.items()))
+def _crawled(counts: str) -> Callable[[Scrape], SampleValues]:
+    return lambda shown: (
+        ((of.source, name), n)
+        for of in crawl_figures(shown["nodes"])
+        for name, n in sorted(getattr(of, counts).items())
+    )
 
 
 def _texts(shown: Scrape) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -391,9 +389,9 @@ METRIC_FAMILIES: tuple[Figure, ...] = (
         "source_faults",
         "Documents and tries that failed, were left out or dated by a guess, by reason",
         "source reason",
-        _faults,
+        _crawled("faults"),
     ),
-    Figure(COUNTER, "source_alarms", "Alarms raised, by event", "source event", _alarms),
+    Figure(COUNTER, "source_alarms", "Alarms raised, by event", "source event", _crawled("alarms")),
     Figure(
         GAUGE,
         "source_alarm",
@@ -442,21 +440,12 @@ def all_figures() -> list[Figure]:
     ]
 
 
-class _StatusCollector(Collector):
-    """One scrape."""
-
-    def __init__(self, shown: Scrape) -> None:
-        self._shown = shown
-
-    def collect(self) -> Iterator[Metric]:
-        families = (figure.family(self._shown) for figure in all_figures())
-        return (family for family in families if family is not None)
-
-
 def render(status: dict[str, Any], meters: object) -> bytes:
     """The metrics page; meters  the server's `Meters`."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    registry.register(_StatusCollector({**status, "meters": vars(meters)}))
-    page: bytes = generate_latest(registry)
+    from prometheus_client import ProcessCollector, generate_latest
+
+    shown = {**status, "meters": vars(meters)}
+    families = [family for figure in all_figures() if (family := figure.family(shown)) is not None]
+    everything = [*ProcessCollector(registry=None).collect(), *families]
+    page: bytes = generate_latest(SimpleNamespace(collect=lambda: everything))
     return page

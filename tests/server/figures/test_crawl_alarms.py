@@ -27,7 +27,14 @@ def test_an_alarm_is_in_status_and_metrics_and_goes_again(connect) -> None:
         assert samples["yeoron_source_alarms_total", "뉴스", "blocked"] == 2
         assert samples["yeoron_source_faults_total", "뉴스", "http_4xx"] == 7
         assert samples["yeoron_source_fetched_pages_total", "뉴스", ""] == 30
-        node.client.report({"sources": {"뉴스": {**row, "alarm": None}}})
+        connect(server, "n1").client.report({"sources": {"뉴스": row}})
+        samples = scrape(server.http_url)
+        assert samples["yeoron_source_faults_total", "뉴스", "http_4xx"] == 14
+        assert samples["yeoron_source_alarms_total", "뉴스", "blocked"] == 4
+        assert samples["yeoron_source_fetched_pages_total", "뉴스", ""] == 60
+        assert samples["yeoron_source_alarm", "뉴스", "blocked"] == 1
+        for each in ("n0", "n1"):
+            connect(server, each).client.report({"sources": {"뉴스": {**row, "alarm": None}}})
         status = httpx.get(f"{server.http_url}/status", timeout=60, trust_env=False).json()
         assert status["alarms"] == {}
         assert ("yeoron_source_alarm", "뉴스", "blocked") not in scrape(server.http_url)
@@ -40,6 +47,8 @@ def scrape(url: str) -> dict[tuple[str, str, str], float]:
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             label = sample.labels.get("event") or sample.labels.get("reason") or ""
+            if "source" in sample.labels and "quantile" not in sample.labels:
+                assert (sample.name, sample.labels["source"], label) not in found
             found[sample.name, sample.labels.get("source", ""), label] = sample.value
     return found
 
