@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from embedding.backup.databases import database_addresses, dump, dumped_name
@@ -36,9 +36,6 @@ from embedding.snapshots.format import ID
 from embedding.snapshots.format import MANIFEST as SNAPSHOT_MANIFEST
 from embedding.snapshots.store import NOTE
 
-Checkpoint = Callable[[], None]
-"""Has the running server write a checkpoint of what is there now, and waits for it."""
-
 _TRIES = 10
 _PLAIN = ("rejected-sources.json", "web-token", "web-tokens.sqlite", "accounts.sqlite", "team.json")
 _AIRFLOW = ("secrets.json", "passwords.json")
@@ -59,8 +56,10 @@ def shard_folders(settings: Settings) -> list[Path]:
     return [home / f"shard-{index}" for index in range(server.shards)]
 
 
-def collect(settings: Settings, into: Path, checkpoint: Checkpoint) -> dict[str, str]:
+def collect(settings: Settings, into: Path, checkpoint: Callable[[], None]) -> dict[str, str]:
     """Gather a home's stores in `into`, named as in the home; kinds of the databases by part.
+
+    checkpoint  has the running server write one of what is there now, and waits for it
 
     Without checkpoints where the server runs on a host of its own: nodes must be at rest then.
 
@@ -97,7 +96,7 @@ def collect(settings: Settings, into: Path, checkpoint: Checkpoint) -> dict[str,
 
 
 def _together(
-    settings: Settings, into: Path, checkpoint: Checkpoint, frontier: Callable[[], None]
+    settings: Settings, into: Path, checkpoint: Callable[[], None], frontier: Callable[[], None]
 ) -> None:
     """Checkpoint and frontier of one moment."""
     state = state_folder(settings)
@@ -175,19 +174,15 @@ def _link(path: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         os.link(path, target)
-    except FileNotFoundError:
-        raise
     except OSError:
         shutil.copy2(path, target)
 
 
 def _copy(path: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
+    with suppress(FileNotFoundError):
         shutil.copyfile(path, target)
-    except FileNotFoundError:
-        return
-    target.chmod(0o600)
+        target.chmod(0o600)
 
 
 _STAGE = ".backup"
@@ -238,7 +233,7 @@ def _check_free(repository: BackupRepository) -> None:
         raise InputError(
             f"backup: {repository.address} holds a backup; an empty place is accepted."
         )
-    if repository.read(UNFINISHED) is None and repository.names():
+    if repository.read(UNFINISHED) is None and not repository.empty():
         raise InputError(f"backup: {repository.address} is not empty; an empty place is accepted.")
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Literal, get_args
@@ -82,7 +83,12 @@ class BackupManifest(BaseModel):
     """SHA-256 (hex) over the canonical JSON of all the other fields."""
 
     def sealed(self) -> BackupManifest:
-        return self.model_copy(update={"digest": self._digest()})
+        """With the digest of what it says."""
+        # Without the host where it is none: backups made before there was one have their digest.
+        left_out = {"digest"} if self.server_host else {"digest", "server_host"}
+        content = self.model_dump(mode="json", exclude=left_out)
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return self.model_copy(update={"digest": hashlib.sha256(text.encode()).hexdigest()})
 
     def to_json(self) -> str:
         content = self.model_dump(mode="json")
@@ -95,30 +101,14 @@ class BackupManifest(BaseModel):
     def store(self, name: str) -> dict[str, FileEntry]:
         return {key: file for key, file in self.files.items() if key.startswith(f"{name}/")}
 
-    def _digest(self) -> str:
-        # Without the host where it is none: backups made before there was one have their digest.
-        left_out = {"digest"} if self.server_host else {"digest", "server_host"}
-        content = self.model_dump(mode="json", exclude=left_out)
-        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-def written_by() -> dict[str, str]:
-    """Versions of Yeoron, Python, and the packages that write into a home."""
-    versions = {"yeoron": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
-
 
 def make_manifest(facts: Mapping[str, Any], files: Mapping[str, FileEntry]) -> BackupManifest:
     """The manifest of a backup whose files have been written."""
-    draft = BackupManifest(
-        made_at=datetime.now(UTC), versions=written_by(), files=dict(files), **facts
-    )
+    versions = {"yeoron": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    draft = BackupManifest(made_at=datetime.now(UTC), versions=versions, files=dict(files), **facts)
     return draft.sealed()
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +32,8 @@ class BackupRepository(ABC):
     address: str
 
     @abstractmethod
-    def names(self) -> list[str]:
-        """Of all files."""
+    def empty(self) -> bool:
+        """Whether nothing is there."""
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:
@@ -54,11 +55,9 @@ class BackupRepository(ABC):
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
 
+    @abstractmethod
     def clear(self, but: str) -> None:
         """Remove everything but one file."""
-        for name in self.names():
-            if name != but:
-                self.remove(name)
 
 
 def open_repository(address: str) -> BackupRepository:
@@ -86,7 +85,8 @@ def copied(source: Path, target: Path) -> FileEntry:
     """Copy a file, mode 600 and on the disk on return; size and digest of what was copied."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     digest, size = hashlib.sha256(), 0
-    with source.open("rb") as file, _private(target) as copy:
+    anew = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with source.open("rb") as file, os.fdopen(os.open(target, anew, 0o600), "wb") as copy:
         while piece := file.read(_PIECE):
             digest.update(piece)
             size += len(piece)
@@ -94,13 +94,6 @@ def copied(source: Path, target: Path) -> FileEntry:
         copy.flush()
         os.fsync(copy.fileno())
     return FileEntry(size=size, sha256=digest.hexdigest())
-
-
-@contextmanager
-def _private(target: Path) -> Iterator[Any]:
-    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        yield file
 
 
 class FolderRepository(BackupRepository):
@@ -112,17 +105,14 @@ class FolderRepository(BackupRepository):
         if self.root.exists() and not self.root.is_dir():
             raise InputError(f"{self.root}: a folder is expected, found a file.")
 
-    def names(self) -> list[str]:
+    def empty(self) -> bool:
         with self._reported("read"):
-            files = (path for path in self.root.rglob("*") if not path.is_dir())
-            return [str(path.relative_to(self.root)) for path in files]
+            return not self.root.is_dir() or not any(self.root.iterdir())
 
     def read(self, name: str) -> bytes | None:
-        with self._reported("read"):
-            try:
-                return (self.root / name).read_bytes()
-            except FileNotFoundError:
-                return None
+        with self._reported("read"), suppress(FileNotFoundError):
+            return (self.root / name).read_bytes()
+        return None
 
     def write(self, name: str, data: bytes) -> None:
         with self._reported("written"):
@@ -147,6 +137,14 @@ class FolderRepository(BackupRepository):
         with self._reported("written"):
             (self.root / name).unlink(missing_ok=True)
 
+    def clear(self, but: str) -> None:
+        with self._reported("written"):
+            for path in self.root.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path.name != but:
+                    path.unlink()
+
     @contextmanager
     def _reported(self, verb: str) -> Iterator[None]:
         try:
@@ -165,14 +163,22 @@ class ObjectRepository(BackupRepository):
         self.root = root.rstrip("/")
         self.address = address.rstrip("/")
 
+    def empty(self) -> bool:
+        return not self.names()
+
+    def clear(self, but: str) -> None:
+        for name in self.names():
+            if name != but:
+                self.remove(name)
+
     def names(self) -> list[str]:
+        """Of all files."""
         return objects_under(self.fs, self.root, "", self._asked)
 
     def read(self, name: str) -> bytes | None:
-        try:
+        with suppress(FileNotFoundError):
             return self._asked(lambda: bytes(self.fs.cat_file(self._path(name))))
-        except FileNotFoundError:
-            return None
+        return None
 
     def write(self, name: str, data: bytes) -> None:
         self._stored(lambda: self.fs.pipe_file(self._path(name), data))
@@ -193,10 +199,8 @@ class ObjectRepository(BackupRepository):
         return entry(into)
 
     def remove(self, name: str) -> None:
-        try:
+        with suppress(FileNotFoundError):
             self._asked(lambda: self.fs.rm_file(self._path(name)))
-        except FileNotFoundError:
-            return
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"

@@ -88,7 +88,7 @@ def _slowly(
     with opened(path) as file:
         text = Utf8Text(file, encoding.name, layout.above)
         rows = islice(enumerate(_rows(text, layout)), since, None)
-        records = ((number, _fields(row, layout)) for number, row in rows)
+        records = ((number, _fields(row, layout, text.replaced)) for number, row in rows)
         yield from in_columns(records, lambda: file.done, note=encoding.note)
 
 
@@ -99,7 +99,9 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
     are records, is left out alone: what is behind it is read again, as records of their own.
     """
     csv.field_size_limit(2 * _LONGEST)
-    lines = (f"{line.decode(errors='replace')}\n" for line in lines_of(text.read, _LONGEST))
+    # As Arrow does, they end a line at a lone \r, too.
+    ended_lines = lines_of(text.read, lambda data: data.splitlines(keepends=True), _LONGEST)
+    lines = (line.decode(errors="replace") for line in ended_lines)
     waiting: deque[str] = deque()
     taken: list[str] = []
     again, ended = _AGAIN, False
@@ -119,7 +121,9 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
     while True:
         try:
             for row in csv.reader(feed(), delimiter=layout.delimiter):
-                if len(taken) > 1 and not skip and layout.swallowed(f"\n{''.join(taken[1:])}"):
+                # A record begins inside of another one: a quote before it was not closed.
+                several = len(taken) > 1 and not skip and layout.record
+                if several and re.search(layout.record, "".join(taken)):
                     raise csv.Error(_OPEN)
                 taken.clear()
                 if row and not skip:
@@ -136,12 +140,12 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
         return
 
 
-def _fields(row: list[str] | str, layout: _Layout) -> Record:
+def _fields(row: list[str] | str, layout: _Layout, broken: bool) -> Record:
     if isinstance(row, str):
         return row
     if len(row) != len(layout.names):
         return f"{len(row)} values for {len(layout.names)} columns"
-    if any("\ufffd" in cell for cell in row):
+    if broken and any("\ufffd" in cell for cell in row):
         return "bytes that are no text"
     return {name: cell or None for name, cell in zip(layout.names, row, strict=True)}
 
@@ -160,10 +164,6 @@ class _Layout:
     headed: bool
     record: str
     above: int
-
-    def swallowed(self, text: str) -> bool:
-        """Whether a record begins inside of another one: a quote before it was not closed."""
-        return bool(self.record) and re.search(self.record, text) is not None
 
 
 def _layout(text: str, path: Path) -> _Layout:

@@ -29,9 +29,9 @@ def read_gkg(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecord
     """Date, headline and site of each article; GDELT hands out no more of its text."""
     with opened(path) as file:
         encoding = options.encoding or "utf-8"
-        articles = enumerate(line for line in lines_of(file.read) if line.strip())
-        lines = islice(articles, since, None)
-        records = ((number, _record(line.decode(encoding, "replace"))) for number, line in lines)
+        lines = lines_of(file.read, lambda data: data.split(b"\n"))
+        articles = islice(enumerate(line for line in lines if line.strip()), since, None)
+        records = ((number, _record(line.decode(encoding, "replace"))) for number, line in articles)
         yield from in_columns(records, lambda: file.done)
 
 

@@ -105,11 +105,13 @@ class UnpackedFile:
         return min(self._stored.tell() / self._size, 1.0)
 
 
-def lines_of(read: Callable[[int], bytes], longest: int = 0) -> Iterator[bytes]:
-    """Lines without their ends. One of more than `longest` bytes (0: no limit) comes in pieces."""
+def lines_of(
+    read: Callable[[int], bytes], cut: Callable[[bytes], list[bytes]], longest: int = 0
+) -> Iterator[bytes]:
+    """Lines, as `cut` finds them. One of more than `longest` bytes (0: no limit) is in pieces."""
     rest = b""
     while data := read(_BLOCK):
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, rest = cut(rest + data)
         yield from lines
         if longest and len(rest) > longest:
             yield rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from typing import ClassVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from embedding.kernel.errors import FetchError
@@ -27,6 +28,9 @@ from embedding.sources.times import parse_time
 
 class CursorAdapter(SourceAdapter):
     """Reads the answers of an endpoint, cursor after cursor, newest or oldest text first."""
+
+    WHOLE: ClassVar = True
+    """Each answer is handed over whole: a cursor cannot point into its middle."""
 
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
         super().__init__(source, pseudonyms)
@@ -52,8 +56,7 @@ class CursorAdapter(SourceAdapter):
             texts, following = await asyncio.to_thread(self._read, page, event_time(web))
             # An answer without a wanted text says nothing of those behind it.
             known = texts and not oldest_first and web.all_known([text.key for text in texts])
-            # It is always handed over whole: a cursor cannot point into its middle.
-            for text in texts:
+            for text in texts if self.WHOLE else texts[:left]:
                 yield text
             left -= len(texts)
             if known or following in ("", cursor):

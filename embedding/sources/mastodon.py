@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import ClassVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from embedding.kernel.errors import FetchError
@@ -28,6 +29,8 @@ class MastodonAdapter(CursorAdapter):
     `url` is a server, or the address of another timeline there, as that of a tag. Posts that say
     they are in another language than the source's are passed over.
     """
+
+    WHOLE: ClassVar = False
 
     def _address(self, cursor: str) -> str:
         parts = urlsplit(self.source.url)

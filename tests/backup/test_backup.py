@@ -309,7 +309,12 @@ def test_a_place_that_holds_something_is_refused(running, tmp_path):
         back_up(settings, str(place))
     assert tree(place) == {"thesis.txt": b"mine"}
     (place / "thesis.txt").unlink()
+    (place / "thesis").mkdir()
+    with pytest.raises(InputError, match="is not empty"):
+        back_up(settings, str(place))
+    (place / UNFINISHED).touch()
     back_up(settings, str(place))
+    assert not (place / "thesis").exists()
     held = tree(place)
     with pytest.raises(InputError, match="holds a backup"):
         back_up(settings, str(place))

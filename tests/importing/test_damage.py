@@ -197,6 +197,18 @@ def test_a_table_whose_lines_end_as_old_macs_have_it(tmp_path: Path) -> None:
     assert take(tmp_path, "a.csv", (HEAD + "".join(GOOD)).replace("\n", "\r")).records == 60
 
 
+def test_a_record_of_another_width_costs_none_that_end_otherwise(tmp_path: Path) -> None:
+    for end in ("\r", "\r\n", "\n"):
+        result = take(tmp_path, "a.csv", HEAD + "x\n" + "".join(GOOD).replace("\n", end))
+        assert (result.records, dict(result.wrong)) == (60, {"1 values for 2 columns": 1})
+
+
+def test_a_replacement_character_that_was_written_is_text(tmp_path: Path) -> None:
+    rows = [line.replace("글", "\ufffd") for line in GOOD]
+    result = take(tmp_path, "a.csv", HEAD + "x\n" + "".join(rows))
+    assert (result.records, dict(result.wrong)) == (60, {"1 values for 2 columns": 1})
+
+
 def test_an_encoding_is_found_behind_many_plain_lines(tmp_path: Path) -> None:
     plain = "2024-01-01,plain words in a long row of nothing\n" * 20_000
     korean = "2024-01-02,여기부터 한글이 나온다\n" * 20
