@@ -116,14 +116,14 @@ def _in_checkpoints(
         return [
             f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
         ]
-    found = _state(settings, request, dry=dry)
+    erased = _state(settings, request, dry=dry)
     if request.word is not None:
-        where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
+        where = "had a row" if erased.row else "waited for a row" if erased.waiting else "was not"
         done = [f"Checkpoints: the word {where} in the server's state."]
     else:
         done = ["Checkpoints: counts of the source in open windows and its figures."]
-    if found.copies:
-        done.append(f"{len(found.copies)} states that rollbacks put aside {verb} removed.")
+    if erased.copies:
+        done.append(f"{len(erased.copies)} states that rollbacks put aside {verb} removed.")
     return done
 
 
@@ -182,11 +182,11 @@ def _refuse_a_server_elsewhere(settings: Settings) -> None:
 def _stores(settings: Settings) -> list[tuple[str, SnapshotStore]]:
     """Stores with snapshots of the platform, and how a sentence calls them."""
     home = str(settings.paths.snapshots)
-    found = [("Snapshots", SnapshotStore(home))]
+    stores = [("Snapshots", SnapshotStore(home))]
     if settings.snapshot_store != home:
         where = settings.snapshot_store
-        found.append((f"Snapshots in {where}", SnapshotStore(where)))
-    return found
+        stores.append((f"Snapshots in {where}", SnapshotStore(where)))
+    return stores
 
 
 def _in_snapshots(

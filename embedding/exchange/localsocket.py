@@ -33,11 +33,11 @@ def socket_path(host: str, port: int) -> Path | None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         # Not followed: somebody else's link in a folder that all may write leads anywhere.
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return path if own and not found.st_mode & 0o077 else None
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return path if own and not status.st_mode & 0o077 else None
 
 
 def _folder_name() -> str:

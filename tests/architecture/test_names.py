@@ -34,6 +34,10 @@ ANSWERS = {"said"}
 """Fields of `/api/v1`, which keep their names."""
 
 
+EMPTY = frozenset({"found", "mine", "one", "told"})
+"""Locals and parameters that do not say what they hold; a comprehension may say `one`."""
+
+
 def type_variable(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
 
@@ -95,6 +99,34 @@ def identifiers(tree: ast.Module) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
+
+
+def locals_of(tree: ast.Module) -> Iterator[str]:
+    """What functions assign and take, without the names of comprehensions."""
+    short = {
+        id(node)
+        for scope in ast.walk(tree)
+        if isinstance(scope, ast.comprehension)
+        for node in ast.walk(scope.target)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if id(node) not in short:
+                yield node.id
+
+
+def test_locals_say_what_they_hold():
+    empty = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+        for name in locals_of(syntax_of(path.read_text("utf-8")))
+        if name in EMPTY
+    }
+    # The key of `yeoron doctor --json`.
+    assert empty == {"embedding/platform/doctor/diagnosis.py: found"}
 
 
 def test_nothing_is_called_by_a_word_that_the_glossary_replaced():

@@ -57,11 +57,11 @@ class Checkpointer(Companion, ABC):
         """Ask for a checkpoint of what is there now; with `wait`, why it failed, None if not."""
         with self._changed:
             self._asked += 1
-            mine = self._asked
+            request = self._asked
             self._changed.notify_all()
             if not wait:
                 return None
-            if not self._changed.wait_for(lambda: self._done >= mine, timeout=timeout_s):
+            if not self._changed.wait_for(lambda: self._done >= request, timeout=timeout_s):
                 return f"no checkpoint was complete after {timeout_s:.0f} s"
             return self._failed
 

@@ -102,8 +102,8 @@ class HogwildTraining(Training):
             tick.uses = self.closed(tick, self._vectors)
             return
         if (held := tick.held) is not None:
-            found = {table: to_host(rows[held.ids]) for table, rows in tables.items()}
-            tick.held_loss = held.loss(held.ids, found)
+            of_held = {table: to_host(rows[held.ids]) for table, rows in tables.items()}
+            tick.held_loss = held.loss(held.ids, of_held)
         # What a block that diverges did is taken back where a copy is quick: on a GPU.
         on_gpu = [rows for rows in tables.values() if not isinstance(rows, np.ndarray)]
         try:
@@ -131,8 +131,8 @@ class HogwildTraining(Training):
 
     def _vectors(self, ids: IntArray) -> FloatArray:
         """Rows of the shared tables."""
-        found: FloatArray = to_host(self.tables.vectors[ids])
-        return found
+        rows: FloatArray = to_host(self.tables.vectors[ids])
+        return rows
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""

@@ -225,9 +225,9 @@ class PacedTraining(Training):
         return ack
 
     @staticmethod
-    def _unlike(one: Pace, other: Pace) -> bool:
+    def _unlike(before: Pace, after: Pace) -> bool:
         """Whether copies kept at one pace are of no use at the other."""
-        kept = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (one, other)]
+        kept = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (before, after)]
         return kept[0] != kept[1]
 
     def copies(self, tick: Tick) -> Rowed:

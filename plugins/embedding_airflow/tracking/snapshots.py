@@ -106,13 +106,13 @@ def track_snapshot(
             )
             # What `newest` names is what comes before, unless that is this version.
             now = registry.holder(client, config.model_name, registry.NEWEST)
-            mine = now is not None and str(now.version) == version
+            is_this = now is not None and str(now.version) == version
             verdict = gate.judge(
                 evaluation.metrics,
                 bounds,
                 corpus=gate.corpus_digest(manifest),
                 gold=config.gold,
-                before={} if mine else registry.figures(client, now),
+                before={} if is_this else registry.figures(client, now),
                 max_rise=config.max_rise,
                 lacks=() if manifest.judgeable else snapshot.ref.lacks,
             )

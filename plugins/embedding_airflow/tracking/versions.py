@@ -86,12 +86,12 @@ def move_aliases(
     named = []
     for alias in (NEWEST, BEST):
         now = holder(client, model_name, alias)
-        mine = now is not None and str(now.version) == version
+        is_this = now is not None and str(now.version) == version
         if not verdict.passed:
-            if mine:
+            if is_this:
                 fall_back(client, model_name, alias, best_by[0])
         elif (alias == NEWEST or best_by[1] is not None) and (
-            mine or now is None or beats(client, alias, now, end, best_by)
+            is_this or now is None or beats(client, alias, now, end, best_by)
         ):
             client.set_registered_model_alias(model_name, alias, version)
             named.append(alias)
