@@ -186,8 +186,8 @@ class _Reader:
     def words(self, part: str, n: int) -> pa.Array:
         if not n:
             return pa.array([], pa.string())
-        found = self._message.text(part)
-        return found[self._next(part, n, len(found))]
+        words = self._message.text(part)
+        return words[self._next(part, n, len(words))]
 
     def _next(self, part: str, n: int, length: int) -> slice:
         start = self._taken.get(part, 0)
@@ -314,19 +314,19 @@ class _ByTable:
         return rows
 
     def read(self, cell: Any, path: str, reader: _Reader) -> dict[Table, Array]:
-        found: dict[Table, Array] = {}
+        columns: dict[Table, Array] = {}
         for row in cell if isinstance(cell, list) else [None]:
             if not isinstance(row, list) or len(row) != len(self.column.shape) + 2:
                 raise RefusedError(f"{reader.of}: {path} must be rows of table, lengths, type.")
             table, *shape, kind = row
-            known = isinstance(table, str) and table in _TABLES and table not in found
+            known = isinstance(table, str) and table in _TABLES and table not in columns
             if not known or kind not in self.column.kinds.split():
                 raise RefusedError(
                     f"{reader.of}: {path} must name different tables and types {self.column.kinds}."
                 )
             lengths = _shape(shape, path, reader)
-            found[_TABLES[table]] = reader.take(f"{path}.{table}.", kind, lengths)
-        return found
+            columns[_TABLES[table]] = reader.take(f"{path}.{table}.", kind, lengths)
+        return columns
 
 
 def _shape(sizes: list[Any], path: str, reader: _Reader) -> tuple[int, ...]:
@@ -438,9 +438,9 @@ class _Plan:
             inner = getattr(spec, "each", getattr(spec, "some", spec))
             if isinstance(inner, _Plan):
                 value = getattr(record, name)
-                for one in value if isinstance(spec, _Many) else [value]:
-                    if one is not None:
-                        inner.check(one, of, f"{path}{name}.", known)
+                for item in value if isinstance(spec, _Many) else [value]:
+                    if item is not None:
+                        inner.check(item, of, f"{path}{name}.", known)
 
     def _sizes(self, record: Any, path: str, writer: _Writer) -> list[Any]:
         sizes: dict[str, int] = {}
@@ -478,8 +478,8 @@ class _Plan:
                 values[name] = None
                 continue
             shape = tuple([each if isinstance(each, int) else sizes[each] for each in column.shape])
-            found = reader.take(path, kind, shape)
-            values[name] = found.astype(np.float64) if column.whole else found
+            numbers = reader.take(path, kind, shape)
+            values[name] = numbers.astype(np.float64) if column.whole else numbers
         for name, note in self._words:
             words = reader.words(f"{path}{name}", sizes[note.length])
             values[name] = words.to_pylist() if note.listed else words

@@ -101,8 +101,8 @@ class Peer:
         """What `call` returns on the stream; again on a new one while the other side is away."""
         with self.lock:
             try:
-                found: T = self._retrying(self.drop)(self._try, call)
-                return found
+                answer: T = self._retrying(self.drop)(self._try, call)
+                return answer
             except UnavailableError:
                 # Whoever asks again greets: the other side may have been started again meanwhile.
                 self.drop()

@@ -133,9 +133,9 @@ class Ask:
         return [self.window, self.overdue, [list(text) for text in self.lost]]
 
 
-def asks_of(found: object) -> list[Ask]:
+def asks_of(value: object) -> list[Ask]:
     """What a server asks for, in the order of the windows."""
-    rows = found if isinstance(found, list) else []
+    rows = value if isinstance(value, list) else []
     return [
         Ask(int(window), overdue is True, tuple((str(life), str(s)) for life, s in lost))
         for window, overdue, lost in rows

@@ -35,7 +35,7 @@ ANSWERS = {"said"}
 
 
 EMPTY = frozenset({"found", "mine", "one", "told"})
-"""Locals and parameters that do not say what they hold; a comprehension may say `one`."""
+"""Locals and parameters that do not say what they hold; a comprehension or a lambda may say `one`."""
 
 
 def type_variable(value: ast.expr | None) -> bool:
@@ -102,19 +102,20 @@ def identifiers(tree: ast.Module) -> Iterator[str]:
 
 
 def locals_of(tree: ast.Module) -> Iterator[str]:
-    """What functions assign and take, without the names of comprehensions."""
+    """What functions assign and take, without the names of comprehensions and lambdas."""
     short = {
         id(node)
         for scope in ast.walk(tree)
-        if isinstance(scope, ast.comprehension)
-        for node in ast.walk(scope.target)
+        if isinstance(scope, ast.comprehension | ast.Lambda)
+        for node in ast.walk(scope.target if isinstance(scope, ast.comprehension) else scope.args)
     }
     for node in ast.walk(tree):
+        if id(node) in short:
+            continue
         if isinstance(node, ast.arg):
             yield node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if id(node) not in short:
-                yield node.id
+            yield node.id
 
 
 def test_locals_say_what_they_hold():
