@@ -35,7 +35,7 @@ ANSWERS = {"said"}
 
 
 EMPTY = frozenset({"found", "mine", "one", "told"})
-"""Locals and parameters that do not say what they hold; a comprehension or a lambda may say `one`."""
+"""Names of locals that do not say what they hold; a comprehension or a lambda may say `one`."""
 
 
 def type_variable(value: ast.expr | None) -> bool:
