@@ -65,12 +65,12 @@ class LateTest:
     """Of n words some of which were just short in the window before.
 
     p      float64 [n]; 1 of a word that was not
-    words  int64 [m], increasing, places of those in `permuted`, with all that were just short
+    words  int64 [m], increasing, places of those in `tests`, with all that were just short
     """
 
     p: TestArray
     words: IntArray
-    permuted: Permuted
+    tests: Permuted
 
 
 def judge_late(before: Sequence[UsedWords], after: UsedWords, at: IntArray) -> LateTest | None:
@@ -166,17 +166,17 @@ class JudgedWords:
         places = np.searchsorted(late.words, called)
         z, p, values = self.ranked.z.copy(), self.ranked.p.copy(), self.shift.copy()
         z[called], p[called], q[called] = (
-            late.permuted.z[places],
-            late.permuted.p[places],
+            late.tests.z[places],
+            late.tests.p[places],
             q_late[called],
         )
-        values[called] = late.permuted.size[places]
+        values[called] = late.tests.size[places]
         return replace(
             self,
             ranked=replace(self.ranked, z=z, p=p, q=q),
             shift=values,
             late=dict(zip(called.tolist(), places.tolist(), strict=True)),
-            late_grounds=late.permuted.grounds,
+            late_grounds=late.tests.grounds,
         )
 
 
