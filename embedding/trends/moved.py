@@ -165,11 +165,7 @@ class JudgedWords:
         called = np.flatnonzero((q_late <= limit) & (q > limit))
         places = np.searchsorted(late.words, called)
         z, p, values = self.ranked.z.copy(), self.ranked.p.copy(), self.shift.copy()
-        z[called], p[called], q[called] = (
-            late.tests.z[places],
-            late.tests.p[places],
-            q_late[called],
-        )
+        z[called], p[called], q[called] = late.tests.z[places], late.tests.p[places], q_late[called]
         values[called] = late.tests.size[places]
         return replace(
             self,
