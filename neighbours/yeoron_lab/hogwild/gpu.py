@@ -51,13 +51,11 @@ def _random(seed, at):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _draw(accept, first, other, size, seed, at):  # type: ignore[no-untyped-def]
+def _draw(accept, ids, other, size, seed, at):  # type: ignore[no-untyped-def]
     """Noise rows by the alias method, one for each of `at`."""
     place = (_random(seed, 2 * at) % size.to(tl.uint32)).to(tl.int32)
     chance = (_random(seed, 2 * at + 1) >> 8).to(tl.float32) * (1.0 / 16777216.0)
-    return tl.where(
-        chance < tl.load(accept + place), tl.load(first + place), tl.load(other + place)
-    )
+    return tl.where(chance < tl.load(accept + place), tl.load(ids + place), tl.load(other + place))
 
 
 @triton.jit(do_not_specialize=["size", "n", "stretch", "seed"])  # type: ignore[untyped-decorator]
@@ -69,7 +67,7 @@ def learn(  # type: ignore[no-untyped-def]
     vectors,
     contexts,
     accept,
-    first,
+    ids,
     other,
     losses,
     pairs,
@@ -116,7 +114,7 @@ def learn(  # type: ignore[no-untyped-def]
             hidden /= tl.maximum(count, 1)
             count = tl.minimum(count, 1)
         for side in tl.static_range(1 if bag else 2):
-            drawn = _draw(accept, first, other, size, seed + 1 + side, centre * many + row)
+            drawn = _draw(accept, ids, other, size, seed + 1 + side, centre * many + row)
             used = ((row < negative) & (drawn != target))[:, None]
             at = contexts + drawn.to(tl.int64)[:, None] * dim + column
             noise = tl.load(at, mask=used & inside, other=0.0, cache_modifier=".cg")
@@ -237,10 +235,10 @@ class GpuTrainer:
             return torch.ones(len(pool), device=device), pool, pool
         table, ids = block.noise
         if self._noise is None or table is not self._table:
-            ids_drawn = torch.from_numpy(ids.astype(np.int32)).to(device)
+            drawn = torch.from_numpy(ids.astype(np.int32)).to(device)
             other = torch.from_numpy(table.other).to(device)
             accept = torch.from_numpy(table.accept).to(device)
-            self._table, self._noise = table, (accept, ids_drawn, ids_drawn[other])
+            self._table, self._noise = table, (accept, drawn, drawn[other])
         return self._noise
 
 
