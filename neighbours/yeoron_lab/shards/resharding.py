@@ -58,7 +58,7 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
         arrays = {name: values for name, values in content.arrays.items() if not _is_rows(name)}
         tables = dict(content.tables)
         if _alone(now):
-            facts["shards"] = 1
+            facts |= {"shards": 1, "split": "rows"}
             arrays |= rows
             where = words.schema.get_field_index("slot")
             order = pa.array(np.arange(len(ids), dtype=np.int64))
