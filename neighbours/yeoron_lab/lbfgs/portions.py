@@ -75,20 +75,18 @@ class Portions:
         answer or the question was lost.
         """
         self._free(node)
-        open_portions = [
+        offers = [
             (name, portion)
             for name, portion in self._portions.items()
             if not portion.counted and (portion.shared or name.node == node)
         ]
-        fresh = [name for name, portion in open_portions if not portion.at]
+        fresh = [name for name, portion in offers if not portion.at]
         if fresh:
             # Own portions first, whose text is at hand; then of the node that has most left.
             left = Counter(name.node for name in fresh)
             first = min(fresh, key=lambda name: (name.node != node, -left[name.node], name))
             return self._give(node, first)
-        spare = [
-            (min(p.at.values()), name) for name, p in open_portions if len(p.at) <= self.copies
-        ]
+        spare = [(min(p.at.values()), name) for name, p in offers if len(p.at) <= self.copies]
         if not spare:
             return None
         self.again += 1
