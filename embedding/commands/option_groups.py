@@ -14,8 +14,7 @@ import typer
 from pydantic import BaseModel
 from typer.core import TyperCommand
 
-from embedding.kernel.config import Config
-from embedding.kernel.meanings import field_meanings
+from embedding.kernel.config import Config, field_meanings
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

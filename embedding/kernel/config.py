@@ -6,12 +6,15 @@ together and reads TOML and environment.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+import textwrap
 import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -226,3 +229,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: it is nested too deeply.") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
+
+
+def field_meanings(source: str, name: str) -> dict[str, str]:
+    """What the fields of a class in some source text mean: the string below each."""
+    section = next(
+        node
+        for node in ast.parse(textwrap.dedent(source)).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    meanings = {}
+    for field, below in pairwise(section.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=field_name)),
+                ast.Expr(value=ast.Constant(value=str(meaning))),
+            ):
+                meanings[field_name] = " ".join(meaning.split())
+    return meanings

@@ -1,5 +1,4 @@
-"""Processes that others start: where they find modules, how they are told to stop, how they end,
-what they took."""
+"""Processes that others start: where they find modules, how they stop, what they took."""
 
 from __future__ import annotations
 

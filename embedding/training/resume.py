@@ -69,7 +69,8 @@ class TrainingResume:
         known: set[str] = set()
         for manifest in sorted(self.server.glob("checkpoint-*/manifest.json"))[-1:]:
             with suppress(OSError, ValueError, KeyError, TypeError):
-                closed = json.loads(manifest.read_text())["facts"]["closed"]
+                facts = json.loads(manifest.read_text())["facts"]
+                closed = facts["closed" if facts["format"] == 3 else "snapshots"]
                 known = {str(window["snapshot"]) for window in closed.values()}
         for folder in self.snapshots.iterdir():
             if folder.name not in known:

@@ -11,7 +11,7 @@ from airflow.sdk import Param
 import embedding
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES
-from embedding.kernel.meanings import field_meanings
+from embedding.kernel.config import field_meanings
 from embedding.models.traits import MODELS
 from embedding.server.policies.traits import POLICIES
 from embedding_airflow.choices import choices

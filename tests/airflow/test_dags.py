@@ -84,7 +84,7 @@ def test_parsing_imports_no_room(parsed):
     }
     assert set(parsed["embedding"]) <= light | {
         "embedding.kernel.errors",
-        "embedding.kernel.meanings",
+        "embedding.kernel.config",
         "embedding.kernel.registry",
     }
 

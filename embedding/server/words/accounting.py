@@ -214,12 +214,9 @@ class Accounts(Part):
         for start in self.windows.windows():
             window = self.tracker.window(start)
             if start in self.cut and start in self.published:
-                windows[window.label] = {
-                    **windows[window.label],
-                    "late_documents": self.late(start),
-                }
-                continue
-            windows[window.label] = self._described(window, [start], None)
+                windows[window.label] = windows[window.label] | {"late_documents": self.late(start)}
+            else:
+                windows[window.label] = self._described(window, [start], None)
         return {"windows": dict(sorted(windows.items(), key=lambda item: str(item[1]["start"])))}
 
     def _described(self, window: Window, starts: list[int], snapshot: str | None) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,8 +9,7 @@ from pathlib import Path
 
 from embedding.ask.answers import Answers
 from embedding.ask.questions import ReportQuestion
-from embedding.crawl.chromium_process import BrowserFailedError, ChromiumProcess
-from embedding.kernel.errors import FetchError, InputError, PlatformError
+from embedding.kernel.errors import InputError
 from embedding.web.answering import Reading
 from embedding.web.config import WebConfig
 from embedding.web.handout.content import Handout, make_handout
@@ -47,6 +44,8 @@ def named_format(name: str) -> HandoutFormat:
 
 
 def _pdf(handout: Handout, chromium: Path | None) -> bytes:
+    from embedding.web.handout.pdf import print_pdf
+
     return print_pdf(as_html(handout), chromium)
 
 
@@ -100,39 +99,3 @@ class HandoutMaker:
         name = f"yeoron-{report.snapshot.label}.{format}"
         content = chosen.write(handout, self._config.chromium)
         return Attachment(name, chosen.media_type, content)
-
-
-_ONE = threading.Lock()
-"""A Chromium takes some hundred megabytes: one at a time."""
-_LATE_S = 120.0
-
-
-def print_pdf(html: str, executable: Path | None) -> bytes:
-    """The pages of a file that loads nothing; not in a thread that runs an event loop.
-
-    executable  Chromium; None: the system's, or Playwright's own
-    Raises PlatformError where none can be started, or it fails.
-    """
-    try:
-        with _ONE:
-            return asyncio.run(_print(html, executable))
-    except FetchError as error:
-        raise PlatformError(f"report as pdf: {error} html and pptx need none.") from error
-    except (BrowserFailedError, TimeoutError) as error:
-        raise PlatformError("report as pdf: Chromium failed at it; try again, or html.") from error
-
-
-async def _print(html: str, executable: Path | None) -> bytes:
-    async with asyncio.timeout(_LATE_S):
-        chromium = await ChromiumProcess.start(executable)
-        try:
-            return await chromium.doing(_pages(chromium, html))
-        finally:
-            await chromium.end()
-
-
-async def _pages(chromium: ChromiumProcess, html: str) -> bytes:
-    context = await chromium.browser.new_context(java_script_enabled=False, offline=True)
-    page = await context.new_page()
-    await page.set_content(html)
-    return await page.pdf(prefer_css_page_size=True, print_background=True)
