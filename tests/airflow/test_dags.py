@@ -85,6 +85,7 @@ def test_parsing_imports_no_room(parsed):
     assert set(parsed["embedding"]) <= light | {
         "embedding.kernel.errors",
         "embedding.kernel.config",
+        "embedding.kernel.zones",
         "embedding.kernel.registry",
     }
 
