@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from embedding.commands.common import (
     SYNC_SETTING,
@@ -250,10 +244,13 @@ def train(
     from embedding.models.traits import COUNT_MODELS
 
     given = given_options(context)
-    if given.get("model") not in COUNT_MODELS:
-        # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
-        # busy by waiting for each other.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Threads of matrix products beside the nodes' own keep cores busy with waiting: in the nodes, and
+    # here, where numpy is there already (options are fields of settings).
+    counts = given.get("model") in COUNT_MODELS
+    if not counts and os.environ.setdefault("OPENBLAS_NUM_THREADS", "1") == "1":
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1, user_api="blas")
     from embedding.settings import given_settings
     from embedding.training.request import used_settings
 
