@@ -244,8 +244,8 @@ def train(
     from embedding.models.traits import COUNT_MODELS
 
     given = given_options(context)
-    # Threads of matrix products beside the nodes' own keep cores busy with waiting: in the nodes, and
-    # here, where numpy is there already (options are fields of settings).
+    # Threads of matrix products beside the nodes' own keep cores busy with waiting: in the nodes,
+    # and here, where numpy is there already (options are fields of settings).
     counts = given.get("model") in COUNT_MODELS
     if not counts and os.environ.setdefault("OPENBLAS_NUM_THREADS", "1") == "1":
         from threadpoolctl import threadpool_limits
