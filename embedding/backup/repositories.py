@@ -85,8 +85,8 @@ def copied(source: Path, target: Path) -> FileEntry:
     """Copy a file, mode 600 and on the disk on return; size and digest of what was copied."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     digest, size = hashlib.sha256(), 0
-    anew = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with source.open("rb") as file, os.fdopen(os.open(target, anew, 0o600), "wb") as copy:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with source.open("rb") as file, os.fdopen(os.open(target, flags, 0o600), "wb") as copy:
         while piece := file.read(_PIECE):
             digest.update(piece)
             size += len(piece)

@@ -101,7 +101,7 @@ def _made(kind: type[SettingsCommand]) -> list[Any]:
         try:
             field, meaning = field_at(model, path)
         except KeyError:
-            # Of a package that is not installed: whoever gives it is told what to install.
+            # Its package is not installed: whoever gives it is told in a sentence what to install.
             return _option(
                 name, Annotated[str | None, typer.Option(flag, hidden=True)], default=None
             )

@@ -73,19 +73,20 @@ class Attachment:
 
 
 class HandoutMaker:
-    """Writes reports of one store in one language.
+    """Writes reports of one store in one language, from `answers` where somebody has them already.
 
     page  address of the trends page, under which windows and words have theirs
 
     Raises InputError for a language that has no catalogue.
     """
 
-    def __init__(self, config: WebConfig, page: str, language: str) -> None:
+    def __init__(
+        self, config: WebConfig, page: str, language: str, answers: Answers | None = None
+    ) -> None:
         if language not in LANGUAGES:
-            accepted = ", ".join(LANGUAGES)
-            raise InputError(f"language {language[:40]!r}: accepted are {accepted}.")
+            raise InputError(f"language {language[:40]!r}: accepted are {', '.join(LANGUAGES)}.")
         self._config = config
-        self._answers = Answers(config)
+        self._answers = answers or Answers(config)
         self._paths = PagePaths(page.rstrip("/"))
         self._language = language
 
@@ -97,5 +98,4 @@ class HandoutMaker:
             report, self._answers.story_documents, to, self._config.trends.false_discovery
         )
         name = f"yeoron-{report.snapshot.label}.{format}"
-        content = chosen.write(handout, self._config.chromium)
-        return Attachment(name, chosen.media_type, content)
+        return Attachment(name, chosen.media_type, chosen.write(handout, self._config.chromium))

@@ -87,7 +87,7 @@ class NotifyOfReport(YeoronOperator):
         def attach() -> Attachment:
             from embedding.web.handout.writing import HandoutMaker
 
-            maker = HandoutMaker(settings.page, page, config.attach_language)
+            maker = HandoutMaker(settings.page, page, config.attach_language, answers)
             return maker.attachment(self.snapshot_id, config.attach)
 
         attached = None if config.attach == "none" else attach
