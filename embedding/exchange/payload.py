@@ -144,6 +144,7 @@ class ContextSums:
     ids        int64 [n], distinct row ids
     sums       float32 or float16 [n, dim], sums of one unit vector a document
     documents  float32 [n], how many documents use each word
+    incarnation  mark of the dead process that had learnt them; "": who says it has
     """
 
     window: Annotated[int, MOMENT]
@@ -152,11 +153,12 @@ class ContextSums:
     ids: Annotated[IntArray, DISTINCT_IDS]
     sums: Annotated[FloatArray | HalfArray, Column("f4 f2", ("n", "dim"), finite=True)]
     documents: Annotated[FloatArray, Column("f4", ("n",), least=0, most=1e12)]
+    incarnation: str = ""
 
     @classmethod
-    def none(cls, window: int, source: str, part: int) -> ContextSums:
-        nothing = np.empty(0, dtype=np.float32)
-        return cls(window, source, part, np.empty(0, np.int64), nothing[:, None], nothing)
+    def none(cls, window: int, source: str, part: int, incarnation: str) -> ContextSums:
+        nothing, ids = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
+        return cls(window, source, part, ids, nothing[:, None], nothing, incarnation)
 
     @property
     def nbytes(self) -> int:

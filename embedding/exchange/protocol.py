@@ -77,7 +77,7 @@ EVERY_BLOCK = Pace()
 """Every block pulls and pushes."""
 
 
-PROTOCOL_VERSION = 18
+PROTOCOL_VERSION = 19
 """Version of the wire protocol. A server refuses nodes of every other version at the greeting, so
 server and nodes are brought up to date together."""
 

@@ -93,23 +93,23 @@ def test_the_use_of_words_comes_back_as_it_was():
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([[0, "뉴스", 1, [5, 3, "f2"]]], "shorter than its records say"),
+        ([[0, "뉴스", 1, "", [5, 3, "f2"]]], "shorter than its records say"),
         (
-            [[0, "뉴스", 1, [0, 3, "f2"]], [0, "뉴스", 1, [1, 2, "f2"]]],
+            [[0, "뉴스", 1, "", [0, 3, "f2"]], [0, "뉴스", 1, "", [1, 2, "f2"]]],
             "longer than its records say",
         ),
-        ([[0, "뉴스", 1, [1, 3, "f4"]]], "'usage.f4' is shorter"),
-        ([[0, "뉴스", 1, [1, 3, "u1"]]], "u1; f4 or f2 is accepted"),
-        ([[0, "뉴스", 1, [1, 3]]], "lengths n, dim and 1 types"),
-        ([[0, "뉴스", -1, [1, 3, "f2"]]], "usage.part must be a whole number from 0 to"),
-        ([[0, "뉴스", 80, [1, 3, "f2"]]], "usage.part must be a whole number from 0 to"),
-        ([[0, "뉴스", 1, [-1, 3, "f2"]]], "lengths of usage. must be whole"),
-        ([[0.5, "뉴스", 1, [1, 3, "f2"]]], "usage.window must be a whole number"),
-        ([[0, 7, 1, [1, 3, "f2"]]], "usage.source must be a string"),
-        ([[True, "뉴스", 1, [1, 3, "f2"]]], "usage.window must be a whole number"),
+        ([[0, "뉴스", 1, "", [1, 3, "f4"]]], "'usage.f4' is shorter"),
+        ([[0, "뉴스", 1, "", [1, 3, "u1"]]], "u1; f4 or f2 is accepted"),
+        ([[0, "뉴스", 1, "", [1, 3]]], "lengths n, dim and 1 types"),
+        ([[0, "뉴스", -1, "", [1, 3, "f2"]]], "usage.part must be a whole number from 0 to"),
+        ([[0, "뉴스", 80, "", [1, 3, "f2"]]], "usage.part must be a whole number from 0 to"),
+        ([[0, "뉴스", 1, "", [-1, 3, "f2"]]], "lengths of usage. must be whole"),
+        ([[0.5, "뉴스", 1, "", [1, 3, "f2"]]], "usage.window must be a whole number"),
+        ([[0, 7, 1, "", [1, 3, "f2"]]], "usage.source must be a string"),
+        ([[True, "뉴스", 1, "", [1, 3, "f2"]]], "usage.window must be a whole number"),
         (["뉴스"], "must be"),
         ("뉴스", "must be a list"),
-        ([[0, "뉴스", 1, [0, 3, "f2"]]] * 50_001, "a list of 0 to 50,000"),
+        ([[0, "뉴스", 1, "", [0, 3, "f2"]]] * 50_001, "a list of 0 to 50,000"),
     ],
 )
 def test_a_use_of_words_that_makes_no_sense_is_refused(rows, reason):
@@ -117,7 +117,7 @@ def test_a_use_of_words_that_makes_no_sense_is_refused(rows, reason):
     with pytest.raises(RefusedError, match=reason):
         read(replace(message, header={**message.header, "usage": rows}))
     bare = sent(codec.to_message(a_push()))
-    header = {**bare.header, "usage": [[0, "뉴스", 1, [2, 3, "f2"]]]}
+    header = {**bare.header, "usage": [[0, "뉴스", 1, "", [2, 3, "f2"]]]}
     with pytest.raises(RefusedError, match=r"'usage\.i8' is missing"):
         codec.from_message(Push, replace(bare, header=header))
 

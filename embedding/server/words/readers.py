@@ -36,14 +36,6 @@ class WindowReader:
 
 
 @dataclass(frozen=True)
-class Heir:
-    """The process that speaks for text of a dead one, and how much of it could be read again."""
-
-    incarnation: str
-    text: Inherited
-
-
-@dataclass(frozen=True)
 class Wait:
     """For whom a window waits.
 
@@ -69,7 +61,7 @@ class WindowReaders(Part):
     def __init__(self, *, moves: bool = True) -> None:
         self._moves = moves
         self._windows: dict[int, dict[str, WindowReader]] = {}
-        self._heirs: dict[int, dict[Text, Heir]] = {}
+        self._inherited: dict[int, dict[Text, Inherited]] = {}
         self._incarnations: dict[str, str] = {}
         self._greeted: set[str] = set()
 
@@ -85,7 +77,8 @@ class WindowReaders(Part):
             for window, readers in self._windows.items()
             for incarnation, reader in readers.items()
             if any(
-                (incarnation, source) not in self._heirs.get(window, {}) for source in reader.open
+                (incarnation, source) not in self._inherited.get(window, {})
+                for source in reader.open
             )
         }
 
@@ -129,12 +122,16 @@ class WindowReaders(Part):
             for reader in earlier.values():
                 reader.open.clear()
             return [(mark, source) for mark, reader in earlier.items() for source in reader.read]
-        heirs = self._heirs.setdefault(given.window, {})
-        for text in given.inherited:
-            heirs[text.incarnation, text.source] = Heir(incarnation, text)
-        return [
-            (reader.incarnation, reader.source) for reader in given.inherited if reader.documents
-        ]
+        inherited = self._inherited.setdefault(given.window, {})
+        reread: list[Text] = []
+        for each in given.inherited:
+            text = each.incarnation, each.source
+            if each.documents:
+                inherited[text] = each
+                reread.append(text)
+            else:  # Another heir may have found some of it.
+                inherited.setdefault(text, each)
+        return reread
 
     def _heard(self, node: str, incarnation: str) -> None:
         """The nodes of other servers greet these."""
@@ -148,43 +145,37 @@ class WindowReaders(Part):
                   end, and is to hand in once
         """
         alive = {self._incarnations.get(node) for node in living}
-        readers, heirs = self._windows.get(window, {}), self._heirs.get(window, {})
+        readers, inherited = self._windows.get(window, {}), self._inherited.get(window, {})
         waits = {
             reader.node
             for incarnation, reader in readers.items()
             if reader.open and incarnation in alive and (complete or not reader.handed)
         }
-        lost: set[Text] = set()
-        for incarnation, reader in readers.items():
-            if incarnation in alive or not living or not self._moves:
-                continue
-            for source in reader.open:
-                # What a dead heir spoke for goes with its own text of that source.
-                behind = {text for text, heir in heirs.items() if heir.incarnation == incarnation}
-                lost |= {text for text in behind if text[1] == source}
-                if (incarnation, source) not in heirs:
-                    lost.add((incarnation, source))
-        spoken_for = {text for text, heir in heirs.items() if heir.incarnation in alive}
-        lost -= spoken_for
+        lost = {
+            (incarnation, source)
+            for incarnation, reader in readers.items()
+            if incarnation not in alive and living and self._moves
+            for source in reader.open
+            if (incarnation, source) not in inherited
+        }
         may_inherit = tuple(sorted(living)) if lost else ()
         return Wait(tuple(sorted(waits)), tuple(sorted(lost)), may_inherit)
 
     def missing(self, window: int, living: Collection[str]) -> tuple[Missing, ...]:
         """What nobody has handed in, as the snapshot says it."""
         alive = {self._incarnations.get(node) for node in living}
-        heirs = self._heirs.get(window, {})
+        inherited = self._inherited.get(window, {})
         missing: dict[str, dict[str, int]] = {}
         for incarnation, reader in self._windows.get(window, {}).items():
             for source, documents in reader.open.items():
-                heir = heirs.get((incarnation, source))
+                text = inherited.get((incarnation, source))
                 reason = "usage_not_handed_in" if incarnation in alive else "node_lost"
-                if heir is not None:
-                    gone = heir.text.gone
-                    _count(missing, "document_gone", source, gone)
-                    if heir.text.documents:
+                if text is not None:
+                    _count(missing, "document_gone", source, text.gone)
+                    if text.documents:
                         # It takes the place of what the dead one handed in of that source.
-                        documents = reader.read[source] - heir.text.documents
-                    documents -= gone
+                        documents = reader.read[source] - text.documents
+                    documents -= text.gone
                 _count(missing, reason, reader.node, documents)
         return tuple(
             Missing(
@@ -199,7 +190,7 @@ class WindowReaders(Part):
     def free(self, start: int) -> None:
         """Nothing is handed in for a window any more."""
         self._windows.pop(start, None)
-        self._heirs.pop(start, None)
+        self._inherited.pop(start, None)
 
     def forget(self, erasure: Erasure) -> None:
         """Nobody has to hand anything in of a source."""
@@ -208,8 +199,9 @@ class WindowReaders(Part):
             for reader in readers.values():
                 reader.read.pop(source, None)
                 reader.open.pop(source, None)
-        for window, heirs in self._heirs.items():
-            self._heirs[window] = {text: heir for text, heir in heirs.items() if text[1] != source}
+        for texts in self._inherited.values():
+            for text in [text for text in texts if text[1] == source]:
+                del texts[text]
 
     def save(self) -> Saved:
         readers = {
@@ -220,12 +212,9 @@ class WindowReaders(Part):
                 }
                 for window, readers in self._windows.items()
             },
-            "heirs": {
-                str(window): [
-                    [heir.incarnation, spoken_for, source, heir.text.documents, heir.text.gone]
-                    for (spoken_for, source), heir in heirs.items()
-                ]
-                for window, heirs in self._heirs.items()
+            "inherited": {
+                str(window): [list(vars(text).values()) for text in texts.values()]
+                for window, texts in self._inherited.items()
             },
             "incarnations": dict(self._incarnations),
         }
@@ -238,10 +227,19 @@ class WindowReaders(Part):
                 incarnation: WindowReader(node, dict(read), dict(left), handed)
                 for incarnation, (node, read, left, handed) in readers.items()
             }
+        for window, texts in facts.get("inherited", {}).items():
+            self._inherited[int(window)] = {
+                (incarnation, source): Inherited(incarnation, source, *counts)
+                for incarnation, source, *counts in texts
+            }
         for window, heirs in facts.get("heirs", {}).items():
-            self._heirs[int(window)] = {
-                (incarnation, source): Heir(heir, Inherited(incarnation, source, *counts))
+            # Before protocol 19 an heir said under its own mark what it spoke for: that goes with
+            # its own text where somebody has to read this again.
+            readers = self._windows.get(int(window), {})
+            self._inherited[int(window)] = {
+                (incarnation, source): Inherited(incarnation, source, *counts)
                 for heir, incarnation, source, *counts in heirs
+                if heir not in readers or source not in readers[heir].open
             }
         self._incarnations.update(facts.get("incarnations", {}))
 

@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.payload import UNITS, ContextSums
+from embedding.exchange.payload import TIMES, UNITS, ContextSums
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 from embedding.server.parts import Content, Erasure, Moment, Part, PushArrival, Saved
 
@@ -36,13 +35,14 @@ class Handed:
     """What a process said of a window, or a portion of it, as a checkpoint takes it: without a
     copy.
 
-    labels     source, part and number of words of each of its parts
+    labels     source, part, number of words, and mark of the process that learnt it, of each of
+               its parts
     ids        int64 [n], of all parts behind each other, as `documents` float32 [n] and `sums`
                float16 [n, dim]
     """
 
     window: int
-    labels: Sequence[tuple[str, int, int]]
+    labels: Sequence[tuple[str, int, int, str]]
     ids: IntArray
     sums: HalfArray
     documents: FloatArray
@@ -56,7 +56,7 @@ class Handed:
             half.append(part.sums if fits else narrow(np.clip(part.sums, -_MOST, _MOST)))
         return cls(
             window,
-            [(part.source, part.part, len(part.ids)) for part in parts],
+            [(part.source, part.part, len(part.ids), part.incarnation) for part in parts],
             np.concatenate([np.empty(0, np.int64), *(part.ids for part in parts)]),
             np.concatenate(half),
             np.concatenate([np.empty(0, np.float32), *(part.documents for part in parts)]),
@@ -64,11 +64,13 @@ class Handed:
 
     def parts(self) -> list[ContextSums]:
         """Views, no copies."""
-        ends = np.cumsum([n for _, _, n in self.labels], dtype=np.int64)[:-1]
+        ends = np.cumsum([n for _, _, n, _ in self.labels], dtype=np.int64)[:-1]
         columns = [np.split(getattr(self, name), ends) for name in _COLUMNS]
         return [
-            ContextSums(self.window, source, part, *arrays)
-            for (source, part, _), *arrays in zip(self.labels, *columns, strict=False)
+            ContextSums(self.window, source, part, ids, sums, documents, incarnation)
+            for (source, part, _, incarnation), ids, sums, documents in zip(
+                self.labels, *columns, strict=False
+            )
         ]
 
     @cached_property
@@ -143,7 +145,7 @@ def _added(source: str, time: int, parts: Sequence[ContextSums]) -> SourceUsage:
 
 
 _Owner = tuple[int, str, str]
-"""Window, node, and the mark of its process."""
+"""Window, the node that says it, and the mark of the process that learnt the text."""
 
 
 class UsageSums(Part):
@@ -151,8 +153,10 @@ class UsageSums(Part):
     lock guards it.
 
     What a process says of a window comes in portions and counts once the last one is there. It
-    takes the place of what the same process said before. So nothing is added twice, and of a
-    process that died in the middle nothing stays.
+    takes the place of what the same process said before, and of what anybody said of the same text:
+    heirs of a dead process say under its mark what it had learnt, and two may do so when a source
+    changes nodes. So nothing is added twice, and of a process that died in the middle nothing
+    stays.
 
     dim    of a row
     wanted False keeps none
@@ -194,11 +198,19 @@ class UsageSums(Part):
 
     def _complete(self, owner: _Owner, first: int) -> None:
         """The last portion is there; those before `first` are of a try given up."""
-        portions = self._portions.pop(owner)
-        ours = [portion.parts() for number, portion in portions.items() if number >= first]
+        window, node, own = owner
+        by_process: dict[str, list[ContextSums]] = {own: []}
+        for number, portion in self._portions.pop(owner).items():
+            for part in portion.parts() if number >= first else ():
+                by_process.setdefault(part.incarnation or own, []).append(part)
         self._handed.pop(owner, None)
-        whole = Handed.of(owner[0], list(chain.from_iterable(ours)), self.dim)
-        self._handed[owner] = self._within_limit(whole)
+        for incarnation, parts in by_process.items():
+            if incarnation != own:
+                again = {(part.source, part.part // UNITS) for part in parts}
+                self._drop(window, incarnation, again)
+            before = self._handed.pop((window, node, incarnation), None)
+            whole = Handed.of(window, [*(before.parts() if before else ()), *parts], self.dim)
+            self._handed[window, node, incarnation] = self._within_limit(whole)
 
     def _within_limit(self, handed: Handed) -> Handed:
         """Without the words that there is no room for beside those of others."""
@@ -233,14 +245,15 @@ class UsageSums(Part):
 
     def drop(self, window: int, incarnation: str, source: str) -> None:
         """Another process speaks now for what this one read of a source."""
-        for owner, handed in list(self._handed.items()):
-            theirs = (owner[0], owner[2]) == (window, incarnation)
-            if theirs and any(name == source for name, _, _ in handed.labels):
-                self._handed[owner] = self._without(handed, source)
+        self._drop(window, incarnation, {(source, time) for time in range(TIMES)})
 
-    def _without(self, handed: Handed, source: str | None) -> Handed:
-        parts = [part for part in handed.parts() if part.source != source]
-        return Handed.of(handed.window, parts, self.dim)
+    def _drop(self, window: int, incarnation: str, texts: Container[_Key]) -> None:
+        for owner, handed in self._handed.items():
+            if (owner[0], owner[2]) == (window, incarnation):
+                parts = handed.parts()
+                left = [part for part in parts if (part.source, part.part // UNITS) not in texts]
+                if len(left) < len(parts):
+                    self._handed[owner] = Handed.of(window, left, self.dim)
 
     def held(self, starts: Collection[int]) -> list[Handed]:
         """What was handed in whole of some windows, by node; nobody changes it any more."""
@@ -257,7 +270,8 @@ class UsageSums(Part):
     def forget(self, erasure: Erasure) -> None:
         def erased(handed: Handed) -> Handed:
             """Of words that go 0 documents are left."""
-            left = self._without(handed, erasure.source)
+            parts = [part for part in handed.parts() if part.source != erasure.source]
+            left = Handed.of(handed.window, parts, self.dim)
             gone = np.isin(left.ids, erasure.ids)
             left.documents[gone], left.sums[gone] = 0.0, 0.0
             return left
@@ -285,12 +299,14 @@ class UsageSums(Part):
         return Saved({"usage": facts}, lambda _: arrays)
 
     def load(self, content: Content) -> None:
-        """See Part; sums of another dimension are passed over."""
+        """See Part; sums of another dimension are passed over. Before protocol 19 labels had no
+        mark."""
         for number, fact in enumerate(content.facts["usage"] if self.wanted else ()):
             window, node, incarnation, portion, labels = fact
             columns = [np.array(content.arrays[f"usage.{number}.{name}"]) for name in _COLUMNS]
             owner = int(window), str(node), str(incarnation)
-            handed = Handed(int(window), [(s, part, n) for s, part, n in labels], *columns)
+            known = [(source, part, n, *(mark or [""])) for source, part, n, *mark in labels]
+            handed = Handed(int(window), known, *columns)
             if handed.sums.shape[-1] != self.dim:
                 continue
             if portion:

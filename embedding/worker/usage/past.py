@@ -169,24 +169,28 @@ def of_busiest(voices: IntArray, numbers: IntArray, share: float) -> npt.NDArray
 
 
 def of_corpus(parts: Sequence[PastDocuments]) -> list[PastDocuments]:
-    """Documents of several stretches, one for each source, in an order of what they are: in which
-    they were read says nothing."""
-    sources: dict[str, list[PastDocuments]] = {}
+    """Documents of several stretches, one for each source and process that learnt them, in an
+    order of what they are: in which they were read says nothing."""
+    texts: dict[tuple[str, str], list[PastDocuments]] = {}
     for part in parts:
-        sources.setdefault(part.source, []).append(part)
-    by_source = [joined(part) for _, part in sorted(sources.items())]
-    return [part.take(np.lexsort((part.units, part.numbers))) for part in by_source]
+        texts.setdefault((part.source, part.incarnation), []).append(part)
+    stretches = [joined(part) for _, part in sorted(texts.items())]
+    return [part.take(np.lexsort((part.units, part.numbers))) for part in stretches]
 
 
 def joined(parts: Sequence[PastDocuments]) -> PastDocuments:
-    """Documents of several stretches (at least one) behind each other, as of the first source."""
+    """Documents of several stretches (at least one) behind each other, as of the source and the
+    process of the first."""
     ids, units, voices, numbers = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("ids", "units", "voices", "numbers")
     )
     sentences = _behind([part.sentences for part in parts])
     documents = _behind([part.documents for part in parts])
-    return PastDocuments(parts[0].source, ids, sentences, documents, units, voices, numbers)
+    first = parts[0]
+    return PastDocuments(
+        first.source, ids, sentences, documents, units, voices, numbers, first.incarnation
+    )
 
 
 def _behind(offsets: Sequence[IntArray]) -> IntArray:

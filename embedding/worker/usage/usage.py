@@ -161,7 +161,7 @@ class UsageReader:
             words, seen, pairs = shared.ids, shared.seen, PairCounts.of_sum(shared)
         vectors = count_vectors(pairs, name_marks(lexicon.names(words)), self._dim)
         by_counts = Contexts.of(words, seen, seen.sum(), vectors).take(ids)
-        groups: dict[tuple[str, int], list[IntArray]] = {}
+        groups: dict[tuple[str, int, str], list[IntArray]] = {}
         # The documents of the window stand behind all others.
         busiest = np.zeros(len(whole.units), dtype=bool)
         window_begin = sum(len(stretch.units) for time, stretch in text.read if time != 1)
@@ -171,10 +171,11 @@ class UsageReader:
         for time, stretch in text.read:
             stop = first + len(stretch.units)
             for kind in (0, 1) if time == 1 else (time,):
-                groups.setdefault((stretch.source, kind), []).append(np.arange(first, stop))
+                key = stretch.source, kind, stretch.incarnation
+                groups.setdefault(key, []).append(np.arange(first, stop))
             if busiest[first:stop].any():
                 theirs = first + np.flatnonzero(busiest[first:stop])
-                groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
+                groups.setdefault((stretch.source, BUSIEST, stretch.incarnation), []).append(theirs)
             first = stop
         often = np.isin(ids, words[seen >= LEAST_MENTIONS])
 
@@ -182,10 +183,10 @@ class UsageReader:
             halves = [  # of the units: one for each core
                 self._cores.submit(
                     self._sums,
-                    ContextSums.none(window, source, time * UNITS),
+                    ContextSums.none(window, source, time * UNITS, incarnation),
                     *(whole, at[whole.units[at] % 2 == half], contexts, often),
                 )
-                for (source, time), documents in sorted(groups.items())
+                for (source, time, incarnation), documents in sorted(groups.items())
                 if by_rows == (time == 0)
                 for at in [np.concatenate(documents)]
                 for half in (0, 1)

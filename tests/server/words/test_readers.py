@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from embedding.exchange.payload import ContextSums, HandIn, Inherited
 from embedding.exchange.protocol import Push
-from embedding.server.parts import PushArrival
+from embedding.server.parts import Content, PushArrival
 from embedding.server.words.readers import Wait, WindowReaders
 from embedding.server.words.usage import UsageSums, added_up
 from server.saving import saved
@@ -42,7 +42,7 @@ def test_while_nobody_lives_nobody_is_waited_for_and_the_loss_is_named() -> None
     assert (lost.reason, lost.where, lost.documents) == ("node_lost", ("n0",), 3)
 
 
-def test_what_an_heir_spoke_for_is_read_again_with_its_own_text_of_that_source() -> None:
+def test_what_an_heir_spoke_for_stays_when_the_heir_dies_too() -> None:
     readers = WindowReaders()
     for node, life in (("n0", "a"), ("n1", "b"), ("n2", "c")):
         readers.greet(node, life)
@@ -50,11 +50,49 @@ def test_what_an_heir_spoke_for_is_read_again_with_its_own_text_of_that_source()
     readers.hand_in("n1", "b", HandIn(WINDOW, 1, (Inherited("a", "가", 3),)))
     assert not readers.wait(WINDOW, {"n1", "n2"})
     readers.read(WINDOW, "n1", "b", "가", 1)
-    assert readers.wait(WINDOW, {"n2"}).lost == (("a", "가"), ("b", "가"))
-    again = (Inherited("a", "가", 3), Inherited("b", "가", 1))
-    assert readers.hand_in("n2", "c", HandIn(WINDOW, 1, again)) == [("a", "가"), ("b", "가")]
+    assert readers.wait(WINDOW, {"n2"}).lost == (("b", "가"),)
+    again = (Inherited("b", "가", 1),)
+    assert readers.hand_in("n2", "c", HandIn(WINDOW, 1, again)) == [("b", "가")]
     assert not readers.wait(WINDOW, {"n2"})
     assert readers.missing(WINDOW, {"n2"}) == ()
+
+
+def test_an_heir_that_finds_nothing_leaves_what_another_found() -> None:
+    readers = WindowReaders()
+    readers.greet("n0", "a")
+    readers.read(WINDOW, "n0", "a", "가", 3)
+    readers.hand_in("n1", "b", HandIn(WINDOW, 1, (Inherited("a", "가", 3),)))
+    assert readers.hand_in("n2", "c", HandIn(WINDOW, 1, (Inherited("a", "가", 0, 3),))) == []
+    assert readers.missing(WINDOW, {"n1", "n2"}) == ()
+
+
+def test_a_checkpoint_in_which_heirs_said_all_under_their_own_mark_has_them_read_again() -> None:
+    old = {
+        "windows": {str(WINDOW): {"a": ["n0", {"가": 3}, {"가": 3}, False]}},
+        "heirs": {str(WINDOW): [["b", "a", "가", 3, 0]]},
+    }
+    readers = WindowReaders()
+    readers.load(Content({"readers": old}, {}, {}))
+    assert not readers.wait(WINDOW, {"n2"})
+    old["windows"][str(WINDOW)]["b"] = ["n1", {"가": 1}, {"가": 1}, True]
+    readers = WindowReaders()
+    readers.load(Content({"readers": old}, {}, {}))
+    assert readers.wait(WINDOW, {"n2"}).lost == (("a", "가"), ("b", "가"))
+
+
+def test_two_heirs_of_one_text_count_it_once() -> None:
+    """A source changes nodes while its heir hands in, and the next one is done first."""
+    world = Disturbed()
+    world.begin()
+    world.a_document("가")
+    world.starts_again("n0")
+    world.holder["가"] = "n1"
+    world.hands_in("n1", partly=True)
+    world.holder["가"] = "n2"
+    world.hands_in("n2", partly=False)
+    world.hands_in("n1", partly=False)
+    assert world._uses() == {0: 1.0}
+    world.teardown()
 
 
 def test_the_text_of_a_corpus_goes_to_nobody_else_and_is_not_waited_for() -> None:
@@ -162,10 +200,10 @@ class Disturbed(RuleBasedStateMachine):
             self.readers.read(WINDOW, push.node, push.incarnation, self.every[document], 1)
             self.read_by[document] = push.incarnation, self.every[document]
             self.given_out.discard(document)
-        self.usage.learnt(PushArrival.prepare(push, 0), 0.0, ())
-        for one in push.hand_ins:
-            for life, source in self.readers.hand_in(push.node, push.incarnation, one):
+        for given in push.hand_ins:
+            for life, source in self.readers.hand_in(push.node, push.incarnation, given):
                 self.usage.drop(WINDOW, life, source)
+        self.usage.learnt(PushArrival.prepare(push, 0), 0.0, ())
 
     def _runs(self, source: str) -> str | None:
         node = self.holder[source]
@@ -208,7 +246,7 @@ class Disturbed(RuleBasedStateMachine):
             Inherited(life, source, sum(self.read_by[d] == (life, source) for d in ours))
             for life, source in sorted(self.spoken[node])
         )
-        parts = [self._sums(document) for document in sorted(ours)]
+        parts = [self._sums(document, self.memory[node][document]) for document in sorted(ours)]
         first = self.sequence[node] + 1
         half = len(parts) // 2
         self._push(node, usage=tuple(parts[:half]))
@@ -217,10 +255,11 @@ class Disturbed(RuleBasedStateMachine):
                 node, usage=tuple(parts[half:]), hand_ins=(HandIn(WINDOW, first, inherited),)
             )
 
-    def _sums(self, document: int) -> ContextSums:
-        ids = np.array([document])
+    def _sums(self, document: int, life: str) -> ContextSums:
+        ids, counts = np.array([document]), np.ones(1, np.float32)
         sums = np.full((1, DIM), 1.0 + document, np.float32)
-        return ContextSums(WINDOW, self.every[document], 0, ids, sums, np.ones(1, np.float32))
+        own = life in self.life.values()
+        return ContextSums(WINDOW, self.every[document], 0, ids, sums, counts, "" if own else life)
 
     @rule(node=st.sampled_from(NODES))
     def is_killed(self, node: str) -> None:
@@ -275,15 +314,16 @@ class Disturbed(RuleBasedStateMachine):
     @invariant()
     def nothing_is_added_twice(self) -> None:
         if hasattr(self, "usage"):
-            assert set(self._found().values()) <= {1.0}
+            assert set(self._uses().values()) <= {1.0}
 
-    def _found(self) -> dict[int, float]:
-        found: Counter[int] = Counter()
-        for one in added_up(self.usage.held([WINDOW])):
-            for row, at in enumerate(one.ids.tolist()):
-                assert one.sums[one.units[row, 0], 0] == (1.0 + at) * one.documents[row, 0]
-                found[at] += float(one.documents[row, 0])
-        return dict(found)
+    def _uses(self) -> dict[int, float]:
+        uses: Counter[int] = Counter()
+        for used in added_up(self.usage.held([WINDOW])):
+            for row, document in enumerate(used.ids.tolist()):
+                counted = float(used.documents[row, 0])
+                assert used.sums[used.units[row, 0], 0] == (1.0 + document) * counted
+                uses[document] += counted
+        return dict(uses)
 
     def teardown(self) -> None:
         """Left alone, all that was read is handed in, once."""
@@ -301,7 +341,7 @@ class Disturbed(RuleBasedStateMachine):
                 self.hands_in(node, partly=False)
         assert not self.readers.wait(WINDOW, set(self.life))
         assert self.readers.missing(WINDOW, set(self.life)) == ()
-        assert self._found() == dict.fromkeys(self.read_by, 1.0)
+        assert self._uses() == dict.fromkeys(self.read_by, 1.0)
         assert set(self.read_by) == set(self.every)
 
 

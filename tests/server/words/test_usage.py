@@ -122,6 +122,29 @@ def test_a_process_says_all_of_a_window_in_portions_and_the_last_word_counts():
     )
 
 
+def test_what_heirs_say_of_one_text_counts_once_with_the_texts_before_it():
+    server = Server()
+
+    def hand_in(node: str, life: str, words: list[int], value: float, *marks: str) -> None:
+        parts = (use(part, words, value) for part in (0, 2 * UNITS))
+        own = [replace(part, incarnation=mark) for part in parts for mark in marks]
+        first = (
+            server.state.ledger.of(node).accepted + 1 if node in server.state.ledger.nodes else 1
+        )
+        server.push(*own, node=node, hand_ins=(HandIn(AT, first),), incarnation=life)
+
+    hand_in("n0", "a", [0], 1.0, "")
+    hand_in("n1", "b", [0], 2.0, "a")
+    assert [used.documents.sum() for used in server.sums(AT)] == [2.0, 2.0]
+    hand_in("n2", "c", [1], 4.0, "", "a")
+    assert value_of(server) == {1: 8.0}, "its own, and that of the dead one in place of the other's"
+    hand_in("n1", "b", [2], 1.0, "")
+    assert value_of(server) == {1: 8.0, 2: 1.0}
+    again = UsageSums(DIM, wanted=True, limit=100)
+    again.load(saved(server.usage))
+    assert added_up(again.held([AT]))[0].documents.sum() == 6.0
+
+
 def value_of(server: Server) -> dict[int, float]:
     one = server.sums(AT)[0]
     values = one.sums[one.units[:, 0], 0]

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from embedding.exchange.payload import BUSIEST, TIMES, UNITS, ContextSums, WindowUse
+from embedding.exchange.payload import (
+    BUSIEST,
+    TIMES,
+    UNITS,
+    ContextSums,
+    Inherited,
+    WindowUse,
+)
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.worker.usage.past import PastTexts, of_busiest
@@ -124,6 +132,21 @@ def test_the_sums_are_those_of_the_formula():
     total, documents = added(parts, 0, "a")
     assert documents == 4
     np.testing.assert_allclose(total, by_hand(TEXTS, "a"), atol=5e-3)
+
+
+def test_what_a_dead_process_had_learnt_is_said_under_its_mark():
+    usage = reader()
+    keep(usage, block(TEXTS[:1], 8))
+    keep(usage, replace(block(TEXTS[1:2], 8), incarnation="dead"))
+    keep(usage, block(TEXTS[2:3], 9))
+    keep(usage, replace(block(TEXTS[3:4], 9), incarnation="dead"))
+    keep(usage, replace(block(TEXTS[3:4], 9), incarnation="of another"))
+    inherited = (Inherited("dead", "s", 1),)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows, inherited).sums
+    for incarnation in ("", "dead"):
+        own = tuple(part for part in parts if part.incarnation == incarnation)
+        assert [added(own, time, "a")[1] for time in range(3)] == [1, 1, 1]
+    assert {part.incarnation for part in parts} == {"", "dead"}
 
 
 def test_times_lie_apart():
