@@ -22,7 +22,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum, IntEnum, auto
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
@@ -65,142 +65,12 @@ class FrameKind(IntEnum):
     CLOSE = 5
 
 
-Handler = Callable[[FrameKind, int, bytes], None]
-
-
-class Link:
-    """One end of a two-way pipe that carries frames.
-
-    Callers never touch the pipe: they append frames to a list that the writer sends, and wait on a
-    condition that the reader wakes. So every timeout holds even when the other process is stopped.
-    Threads start at first use, because an end must travel to its process before it is used.
-
-    `changed` is notified after each event; `handle` is called under it for each frame, `lost` under
-    it once when the pipe ended.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.changed = threading.Condition()
-        self._outgoing: deque[bytes] = deque()
-        self._writing = False
-        self._stopped = False
-        self._broken = False
-        self._threads: tuple[threading.Thread, ...] = ()
-
-    def start(self, handle: Handler, lost: Callable[[], None]) -> None:
-        with self.changed:
-            if self._threads or self._stopped:
-                return
-            self._threads = (
-                threading.Thread(target=self._read, args=(handle, lost), daemon=True),
-                threading.Thread(target=self._write, daemon=True),
-            )
-            for thread in self._threads:
-                thread.start()
-
-    def send(self, kind: FrameKind, number: int = 0, payload: bytes | memoryview = b"") -> None:
-        """Hand a frame to the writer; never blocks. The caller holds `changed`."""
-        if self._broken or self._stopped:
-            return
-        self._outgoing.append(b"".join((_HEAD.pack(kind, number), payload)))
-        self.changed.notify_all()
-
-    def flush(self, timeout: float) -> bool:
-        """Wait until everything was written; False when it was not within `timeout` seconds."""
-        with self.changed:
-            return self.changed.wait_for(
-                lambda: self._stopped or not (self._outgoing or self._writing), timeout
-            )
-
-    def stop(self) -> None:
-        """End both threads and close this process's copy of the pipe; later calls do nothing."""
-        with self.changed:
-            if self._stopped:
-                return
-            self._stopped = True
-            self.changed.notify_all()
-        _shut(self.connection)
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(timeout=5.0)
-        self.connection.close()
-
-    def drop(self) -> None:
-        """Close this process's copy of an end that another process uses, without ending it."""
-        if self._threads:
-            raise PlatformError("queue: this end is in use here and cannot be released; close it.")
-        self._stopped = True
-        self.connection.close()
-
-    def _read(self, handle: Handler, lost: Callable[[], None]) -> None:
-        """Reader: hand each frame over until the pipe ends or sends something that is no frame."""
-        try:
-            while True:
-                frame = self.connection.recv_bytes()
-                kind, number = _HEAD.unpack_from(frame)
-                with self.changed:
-                    handle(FrameKind(kind), number, frame[_HEAD.size :])
-                    self.changed.notify_all()
-        except (EOFError, OSError, ValueError, struct.error, InputError):
-            self._abandon()
-            with self.changed:
-                lost()
-                self.changed.notify_all()
-
-    def _write(self) -> None:
-        """Writer: send what was handed over, in order."""
-        while True:
-            with self.changed:
-                self._writing = False
-                self.changed.notify_all()
-                self.changed.wait_for(lambda: self._outgoing or self._stopped or self._broken)
-                if self._stopped or self._broken:
-                    return
-                frame = self._outgoing.popleft()
-                self._writing = True
-            try:
-                self.connection.send_bytes(frame)
-            except (OSError, ValueError):
-                # The reader says when the other side is gone, after all that it sent was read.
-                self._abandon()
-                return
-
-    def _abandon(self) -> None:
-        with self.changed:
-            self._broken = True
-            self._outgoing.clear()
-            self._writing = False
-            self.changed.notify_all()
-
-    def __getstate__(self) -> Connection:
-        if self._threads or self._stopped:
-            raise PlatformError(
-                "queue: this end is in use or closed here and cannot move to another process; "
-                "hand it to Process(args=…) before the first put or get."
-            )
-        return self.connection
-
-    def __setstate__(self, connection: Connection) -> None:
-        self.__init__(connection)  # type: ignore[misc]
-
-
-def _shut(connection: Connection) -> None:
-    """Wake both threads: a shutdown ends a read that only closing would leave hanging."""
-    try:
-        handle = socket.socket(fileno=os.dup(connection.fileno()))
-    except OSError:
-        return
-    with handle, contextlib.suppress(OSError):
-        handle.shutdown(socket.SHUT_RDWR)
-
-
 def cost(tokens: int) -> int:
     """What a block counts for: its tokens, at least one so that empty blocks are bounded too."""
     return max(1, tokens)
 
 
-class SenderState:
+class Credit:
     """What the sending side knows: tokens under way, and whether another block may go.
 
     Credit-based flow control (Kung, Blackwell and Chapman 1994, "Credit-Based Flow Control for ATM
@@ -225,7 +95,7 @@ class SenderState:
     def sent(self, tokens: int) -> None:
         self.depth += cost(tokens)
 
-    def credited(self, tokens: int) -> None:
+    def returned(self, tokens: int) -> None:
         """The receiver took blocks worth `tokens`."""
         if not 0 <= tokens <= self.depth:
             raise InputError(
@@ -234,29 +104,8 @@ class SenderState:
         self.depth -= tokens
 
 
-class ReceiverState:
-    """What the receiving side knows: blocks that arrived and were not taken, first in first out."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self._waiting: deque[tuple[bytes, int]] = deque()
-
-    def arrived(self, payload: bytes, tokens: int) -> None:
-        """A block's bytes arrived."""
-        self._waiting.append((payload, cost(tokens)))
-        self.depth += cost(tokens)
-
-    def take(self) -> tuple[bytes, int] | None:
-        """The oldest block and the credit to return for it; None when nothing waits."""
-        if not self._waiting:
-            return None
-        payload, credit = self._waiting.popleft()
-        self.depth -= credit
-        return payload, credit
-
-
 class Phase(Enum):
-    """State of the connection as one end sees it."""
+    """State of the connection as one end sees it; CLOSED: by the other end."""
 
     OPEN = auto()
     CLOSED = auto()
@@ -269,18 +118,29 @@ class BlockQueue:
     The crawler's end puts blocks and reads acknowledged keys; the gradient's end gets blocks and
     acknowledges keys. Both see `depth` (tokens put and not yet taken) and `capacity` (tokens).
     A block larger than the capacity passes only while the queue is empty.
+
+    Callers never touch the pipe: they append frames to a list that one thread sends, and wait on a
+    condition that another, which reads, wakes. So every timeout holds even when the other process
+    is stopped. The threads start at first use, because an end must travel to its process before it
+    is used.
     """
 
-    def __init__(self, link: Link, capacity: int, *, sending: bool) -> None:
+    def __init__(self, connection: Connection, capacity: int, *, sending: bool) -> None:
         self.capacity = capacity
         self.sending = sending
-        self._sender = SenderState(capacity)
-        self._receiver = ReceiverState()
+        self._connection = connection
+        self._changed = threading.Condition()
         self._phase = Phase.OPEN
         self._closed_here = False
+        self._credit = Credit(capacity)
+        self._waiting: deque[tuple[int, bytes]] = deque()
         self._keys: list[str] = []
         self._report: dict[str, Any] | None = None
-        self._link = link
+        self._outgoing: deque[bytes] = deque()
+        self._writing = False
+        self._stopped = False
+        self._broken = False
+        self._threads: tuple[threading.Thread, ...] = ()
 
     @classmethod
     def pair(
@@ -291,15 +151,17 @@ class BlockQueue:
         Each end can be handed to a process started with the spawn method (`Process(args=(end,))`),
         after which the starter calls `release` on it.
         """
-        SenderState(capacity)
         ours, theirs = (context or multiprocessing.get_context("spawn")).Pipe(duplex=True)
-        return cls(Link(ours), capacity, sending=True), cls(Link(theirs), capacity, sending=False)
+        return cls(ours, capacity, sending=True), cls(theirs, capacity, sending=False)
 
     @property
     def depth(self) -> int:
         """Tokens that were put and not yet taken, as this end knows it."""
         self._start()
-        return self._sender.depth if self.sending else self._receiver.depth
+        if self.sending:
+            return self._credit.depth
+        with self._changed:
+            return sum(cost(tokens) for tokens, _ in self._waiting)
 
     def put(self, block: BlockLike, timeout: float | None = None) -> None:
         """Send a block; waits for room (back-pressure), without limit when `timeout` is None.
@@ -309,9 +171,9 @@ class BlockQueue:
         self._require(sending=True, action="put")
         payload = block.to_buffer()
         tokens = block.n_tokens
-        with self._link.changed:
-            ready = self._link.changed.wait_for(
-                lambda: self._phase is not Phase.OPEN or self._sender.admits(tokens), timeout
+        with self._changed:
+            ready = self._changed.wait_for(
+                lambda: self._phase is not Phase.OPEN or self._credit.admits(tokens), timeout
             )
             self._refuse_ended("put")
             if not ready:
@@ -319,8 +181,8 @@ class BlockQueue:
                     f"queue: no room for {tokens} tokens within {timeout} s "
                     f"({self.depth} of {self.capacity} tokens wait to be learnt)."
                 )
-            self._sender.sent(tokens)
-            self._link.send(FrameKind.BLOCK, tokens, memoryview(payload))
+            self._credit.sent(tokens)
+            self._send(FrameKind.BLOCK, tokens, memoryview(payload))
 
     def get(self, timeout: float | None = None) -> TokenBlock:
         """Take the oldest block; waits without limit when `timeout` is None.
@@ -328,25 +190,24 @@ class BlockQueue:
         Raises QueueEmpty, or, once everything that arrived was taken, QueueClosed or PeerLost.
         """
         self._require(sending=False, action="get")
-        with self._link.changed:
-            self._link.changed.wait_for(
-                lambda: self._phase is not Phase.OPEN or self._receiver.depth > 0, timeout
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._phase is not Phase.OPEN or bool(self._waiting), timeout
             )
-            taken = self._receiver.take()
-            if taken is None:
+            if not self._waiting:
                 self._refuse_ended("get")
                 raise QueueEmpty(f"queue: no block arrived within {timeout} s.")
-            payload, credit = taken
+            tokens, payload = self._waiting.popleft()
             if self._phase is Phase.OPEN:
-                self._link.send(FrameKind.CREDIT, credit)
+                self._send(FrameKind.CREDIT, cost(tokens))
         return TokenBlock.from_buffer(payload)
 
     def acknowledge(self, keys: Sequence[str]) -> None:
         """Gradient's end: tell the crawler that these documents are learnt; never waits."""
         self._require(sending=False, action="acknowledge")
-        with self._link.changed:
+        with self._changed:
             self._refuse_ended("acknowledge")
-            self._link.send(FrameKind.KEYS, 0, json.dumps(list(keys)).encode())
+            self._send(FrameKind.KEYS, 0, json.dumps(list(keys)).encode())
 
     def acknowledged(self, timeout: float | None = 0.0) -> list[str]:
         """Crawler's end: keys learnt since the last call; waits up to `timeout` for the first.
@@ -354,8 +215,8 @@ class BlockQueue:
         Empty when none came in time. Raises PeerLost or QueueClosed once nothing more can come.
         """
         self._require(sending=True, action="acknowledged")
-        with self._link.changed:
-            self._link.changed.wait_for(
+        with self._changed:
+            self._changed.wait_for(
                 lambda: self._phase is not Phase.OPEN or bool(self._keys), timeout
             )
             keys, self._keys = self._keys, []
@@ -370,14 +231,14 @@ class BlockQueue:
         except (TypeError, ValueError) as error:
             raise InputError(f"queue: a report must be JSON-safe: {error}.") from error
         self._start()
-        with self._link.changed:
+        with self._changed:
             self._refuse_ended("send_report")
-            self._link.send(FrameKind.REPORT, 0, payload)
+            self._send(FrameKind.REPORT, 0, payload)
 
     def latest_report(self) -> dict[str, Any] | None:
         """The newest report of the other end, None before the first."""
         self._start()
-        with self._link.changed:
+        with self._changed:
             return self._report
 
     @property
@@ -396,17 +257,24 @@ class BlockQueue:
         if self._closed_here:
             return
         self._start()
-        with self._link.changed:
+        with self._changed:
             self._closed_here = True
             if self._phase is Phase.OPEN:
-                self._link.send(FrameKind.CLOSE)
-        self._link.flush(timeout)
-        self._link.stop()
+                self._send(FrameKind.CLOSE)
+            self._changed.wait_for(lambda: not (self._outgoing or self._writing), timeout)
+            self._stopped = True
+            self._changed.notify_all()
+        _shut(self._connection)
+        for thread in self._threads:
+            thread.join(timeout=5.0)
+        self._connection.close()
 
     def release(self) -> None:
         """Drop this process's copy of an end that was handed to another process."""
-        self._closed_here = True
-        self._link.drop()
+        if self._threads:
+            raise PlatformError("queue: this end is in use here and cannot be released; close it.")
+        self._closed_here = self._stopped = True
+        self._connection.close()
 
     def __enter__(self) -> BlockQueue:
         return self
@@ -414,8 +282,28 @@ class BlockQueue:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __getstate__(self) -> tuple[Connection, int, bool]:
+        if self._threads or self._stopped:
+            raise PlatformError(
+                "queue: this end is in use or closed here and cannot move to another process; "
+                "hand it to Process(args=…) before the first put or get."
+            )
+        return self._connection, self.capacity, self.sending
+
+    def __setstate__(self, state: tuple[Connection, int, bool]) -> None:
+        connection, capacity, sending = state
+        self.__init__(connection, capacity, sending=sending)  # type: ignore[misc]
+
     def _start(self) -> None:
-        self._link.start(self._handle, self._lost)
+        with self._changed:
+            if self._threads or self._stopped:
+                return
+            self._threads = (
+                threading.Thread(target=self._read, daemon=True),
+                threading.Thread(target=self._write, daemon=True),
+            )
+            for thread in self._threads:
+                thread.start()
 
     def _require(self, *, sending: bool, action: str) -> None:
         if self.sending is not sending:
@@ -434,12 +322,33 @@ class BlockQueue:
                 f"queue: {action} failed because the other process ended without closing the queue."
             )
 
-    def _handle(self, kind: FrameKind, number: int, payload: bytes) -> None:
-        """One frame arrived (called by the reader under the condition)."""
+    def _send(self, kind: FrameKind, number: int = 0, payload: bytes | memoryview = b"") -> None:
+        """Hand a frame to the writer; never blocks. The caller holds the condition."""
+        if not (self._broken or self._stopped):
+            self._outgoing.append(b"".join((_HEAD.pack(kind, number), payload)))
+            self._changed.notify_all()
+
+    def _read(self) -> None:
+        """Take frames until the pipe ends or the other end sends something that is no frame."""
+        try:
+            while True:
+                frame = self._connection.recv_bytes()
+                kind, number = _HEAD.unpack_from(frame)
+                with self._changed:
+                    self._take(FrameKind(kind), number, frame[_HEAD.size :])
+                    self._changed.notify_all()
+        except (EOFError, OSError, ValueError, struct.error, InputError):
+            with self._changed:
+                self._abandon()
+                if self._phase is Phase.OPEN:
+                    self._phase = Phase.LOST
+
+    def _take(self, kind: FrameKind, number: int, payload: bytes) -> None:
+        """One frame arrived; the caller holds the condition."""
         if kind is FrameKind.BLOCK:
-            self._receiver.arrived(payload, number)
+            self._waiting.append((number, payload))
         elif kind is FrameKind.CREDIT:
-            self._sender.credited(number)
+            self._credit.returned(number)
         elif kind is FrameKind.KEYS:
             self._keys.extend(json.loads(payload))
         elif kind is FrameKind.REPORT:
@@ -447,7 +356,37 @@ class BlockQueue:
         else:
             self._phase = Phase.CLOSED
 
-    def _lost(self) -> None:
-        """The pipe ended (called by a thread of the link under the condition)."""
-        if self._phase is Phase.OPEN:
-            self._phase = Phase.LOST
+    def _write(self) -> None:
+        """Send what was handed over, in order."""
+        while True:
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._outgoing or self._stopped or self._broken)
+                if self._stopped or self._broken:
+                    return
+                frame = self._outgoing.popleft()
+                self._writing = True
+            try:
+                self._connection.send_bytes(frame)
+            except (OSError, ValueError):
+                # The reader says when the other side is gone, after all that it sent was read.
+                with self._changed:
+                    self._abandon()
+                return
+
+    def _abandon(self) -> None:
+        """Nothing more can be sent; the caller holds the condition."""
+        self._broken, self._writing = True, False
+        self._outgoing.clear()
+        self._changed.notify_all()
+
+
+def _shut(connection: Connection) -> None:
+    """Wake both threads: a shutdown ends a read that only closing would leave hanging."""
+    try:
+        handle = socket.socket(fileno=os.dup(connection.fileno()))
+    except OSError:
+        return
+    with handle, contextlib.suppress(OSError):
+        handle.shutdown(socket.SHUT_RDWR)

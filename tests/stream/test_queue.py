@@ -167,7 +167,7 @@ def test_an_end_in_use_cannot_move(pair: Pair) -> None:
 
 def test_bytes_that_are_no_frame_end_the_queue(pair: Pair) -> None:
     crawler, gradient = pair
-    crawler._link.connection.send_bytes(b"\xff not a frame")
+    crawler._connection.send_bytes(b"\xff not a frame")
     with pytest.raises(PeerLost):
         gradient.get(timeout=60)
 
