@@ -128,10 +128,7 @@ def test_what_heirs_say_of_one_text_counts_once_with_the_texts_before_it():
     def hand_in(node: str, life: str, words: list[int], value: float, *marks: str) -> None:
         parts = (use(part, words, value) for part in (0, 2 * UNITS))
         own = [replace(part, incarnation=mark) for part in parts for mark in marks]
-        first = (
-            server.state.ledger.of(node).accepted + 1 if node in server.state.ledger.nodes else 1
-        )
-        server.push(*own, node=node, hand_ins=(HandIn(AT, first),), incarnation=life)
+        server.push(*own, node=node, hand_ins=(HandIn(AT, 1),), incarnation=life)
 
     hand_in("n0", "a", [0], 1.0, "")
     hand_in("n1", "b", [0], 2.0, "a")
