@@ -252,8 +252,6 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
             until=int(settings.server.calendar.days(np.array([before]))[0]), dry=dry
         ),
     )
-    if old := EvidenceStore(paths.evidence).trim(dry=dry):
-        done.append(f"Evidence, files of an earlier version: {old:,} {verb} trimmed.")
     headlines = HeadlineStore(settings.page.headlines_file)
     if headlines.path.is_file():
         step(

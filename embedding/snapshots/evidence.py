@@ -17,14 +17,13 @@ one folder for each month:
 
 A day is one of the time zone of the windows.
 
-Files of earlier versions hold more: seconds, up to all words of a document, and hashes that can be
-turned back. They are read, and `EvidenceStore.trim` takes that out of them.
+Files of versions before 28 November 2026 hold more: seconds, up to all words of a document, and
+hashes that can be turned back. They are erased from, and not read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import uuid
 from collections.abc import Iterable, Sequence
@@ -139,7 +138,7 @@ class EvidenceStore:
         changes nothing. SnapshotError for bytes that are no such file.
         """
         path = self.folder / month / f"{name}.parquet"
-        table, schema = _whole(pa.BufferReader(data), name)
+        table, schema = _today(pa.BufferReader(data), name)
         if table.schema != EVIDENCE_SCHEMA:
             raise SnapshotError(
                 f"evidence {name}: it has the columns {', '.join(table.schema.names)[:200]}; "
@@ -152,9 +151,8 @@ class EvidenceStore:
         """At most n documents of the days of [start, end) that hold `word`: newest first, sources
         in turn. Raises SnapshotError when a file cannot be read.
         """
-        # Files of before comments were cut off hold their addresses still.
-        tables = [_of_pages(table) for table, _ in self._tables([word], start, end)]
-        addressed = [table.filter(pc.not_equal(table["url"], "")) for table in tables]
+        tables = self._tables([word], start, end)
+        addressed = [table.filter(pc.not_equal(table["url"], "")) for table, _ in tables]
         if not any(table.num_rows for table in addressed):
             return []
         once: dict[str, Evidence] = {}
@@ -192,7 +190,7 @@ class EvidenceStore:
         )
         for path in self._files(start, end):
             with suppress(FileNotFoundError):  # joined with others by its writer in the meantime
-                table, schema = _whole(path, path, chosen & (day >= first) & (day <= last))
+                table, schema = _today(path, path, chosen & (day >= first) & (day <= last))
                 yield table, _sketch_of(schema)
 
     def erase(
@@ -233,37 +231,6 @@ class EvidenceStore:
             _write(path, table.filter(pa.array(~gone)), _marks([schema]))
         return rows
 
-    def trim(self, *, dry: bool = False) -> int:
-        """Bring files of earlier versions to what is kept today (see above); how many there are.
-        Each file changes at once or not at all. Raises SnapshotError for one that cannot be read.
-
-        dry  only count
-        """
-        key = os.urandom(16)
-        files = 0
-        for folder in sorted(path for path in self.folder.glob("*") if path.is_dir()):
-            old = []
-            for path in sorted(folder.glob("*.parquet")):
-                with suppress(FileNotFoundError):
-                    table, schema = _whole(path, path)
-                    if _NAMED_KEY not in (schema.metadata or {}):
-                        own = _unlinked(_of_pages(table), _sketch_of(schema), key)
-                        old.append((path, own, _marks([schema])))
-            files += len(old)
-            if dry or not old:
-                continue
-            pairs = {(r["url"], r["word"]) for _, t, _ in old for r in t.to_pylist() if r["url"]}
-            listed = sorted(pairs)
-            urls, words = [url for url, _ in listed], [word for _, word in listed]
-            page = np.unique(np.array(urls, dtype=object), return_inverse=True)[1]
-            mask = named(page, unlinked_hashes(urls, words, key))
-            naming = {pair for pair, good in zip(listed, mask.tolist(), strict=True) if good}
-            for path, table, marks in old:
-                blank = [(r["url"], r["word"]) not in naming for r in table.to_pylist()]
-                trimmed = sampled(_nameless(table, np.array(blank, dtype=bool)))
-                _write(path, trimmed, marks | {_NAMED_KEY: _TODAY[_NAMED_KEY]})
-        return files
-
     def _files(self, start: datetime, end: datetime) -> list[Path]:
         first, last = f"{start:%Y-%m}", f"{end:%Y-%m}"
         if not self.folder.is_dir():
@@ -275,14 +242,15 @@ class EvidenceStore:
         parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
         if len(parts) <= MOST_PARTS:
             return
-        opened = []
+        opened = {}
         for path in parts:
-            with suppress(FileNotFoundError):  # delivered to the control host in the meantime
-                opened.append(_whole(path, path))
+            # Delivered to the control host in the meantime, or of an earlier version.
+            with suppress(FileNotFoundError, SnapshotError):
+                opened[path] = _today(path, path)
         if opened:
-            whole = sampled(pa.concat_tables([table for table, _ in opened]))
-            _publish(folder, whole, writer, _marks([schema for _, schema in opened]))
-        for path in parts:
+            whole = sampled(pa.concat_tables([table for table, _ in opened.values()]))
+            _publish(folder, whole, writer, _marks([schema for _, schema in opened.values()]))
+        for path in opened:
             path.unlink(missing_ok=True)
 
 
@@ -337,21 +305,6 @@ def _nameless(table: pa.Table, rows: npt.NDArray[np.bool_]) -> pa.Table:
     begin = pc.cast(pc.multiply(pc.cast(table["day"], pa.int64()), DAY), pa.float64())
     url = pc.if_else(pa.array(rows), pa.scalar(""), table["url"])
     return _with(_with(table, "url", url), "published", begin)
-
-
-def _unlinked(table: pa.Table, sketch: int, key: bytes) -> pa.Table:
-    """The same table with other hashes, from which as many documents of a day follow."""
-    rows = table.select(["word", "source", "day", "hash"]).to_pylist()
-    groups: dict[tuple[str, str, int], list[int]] = {}
-    for row in rows:
-        groups.setdefault((row["word"], row["source"], row["day"]), []).append(row["hash"])
-    fresh = unlinked_hashes([str(r["hash"]) for r in rows], [r["word"] for r in rows], key)
-    hashes = []
-    for row, value in zip(rows, fresh.tolist(), strict=True):
-        group = groups[row["word"], row["source"], row["day"]]
-        # Of a full day the largest hash says how many documents there were.
-        hashes.append(int(value * max(group) / _HASHES) if len(group) >= sketch else value)
-    return _with(table, "hash", pa.array(hashes, pa.int64()))
 
 
 def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCount:
@@ -416,6 +369,19 @@ def _whole(
     if why := unreadable(int(version) if version.isdigit() else version, (EVIDENCE_FORMAT,)):
         raise SnapshotError(f"evidence {name}: {why}.")
     return table.replace_schema_metadata(None), table.schema
+
+
+def _today(
+    file: Path | pa.BufferReader, name: Path | str, rows: pc.Expression | None = None
+) -> tuple[pa.Table, pa.Schema]:
+    """The same of a file that holds no more than is kept today; SnapshotError for another."""
+    table, schema = _whole(file, name, rows)
+    if _NAMED_KEY not in (schema.metadata or {}):
+        raise SnapshotError(
+            f"evidence {name}: it is of a version before 28 November 2026; run `yeoron retain` "
+            "once with Yeoron of 30 November 2026, which trims it."
+        )
+    return table, schema
 
 
 def _with(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:

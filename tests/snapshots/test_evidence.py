@@ -82,37 +82,6 @@ def test_addresses_are_kept_of_the_first_documents_that_may_name_theirs() -> Non
     assert kept == [4, 9, 14]
 
 
-def test_old_files_are_trimmed_to_what_is_kept_today(tmp_path: Path) -> None:
-    """Once: few words of a document, its day, other hashes; and the same documents of a day."""
-    n = SKETCH + 9
-    words = [f"말{at}" for at in range(40)]
-    rows = [(word, "a", 1, 100 + at) for at, word in enumerate(words)]
-    one = table(rows).to_pylist()
-    for row in one:
-        row["url"] = "https://a.example/1"
-    many = [("가", "b", 30, at * 2**56 + 1) for at in range(n)]
-    full = [row | {"url": ""} for row in table(many).to_pylist()[:SKETCH]]
-    old = pa.Table.from_pylist(one + full, schema=EVIDENCE_SCHEMA)
-    folder = tmp_path / "2020-02"
-    folder.mkdir()
-    pq.write_table(old.replace_schema_metadata({b"yeoron.hashes": b"64"}), folder / "n-1.parquet")
-    store, end = EvidenceStore(tmp_path), START + timedelta(days=3)
-    before = store.days(["가", "말3"], START, end)
-    assert store.trim(dry=True) == 1
-    assert store.find("말3", START, end)[0].published == START.date()
-    assert store.trim() == 1
-    trimmed = pq.read_table(folder / "n-1.parquet", partitioning=None).to_pylist()
-    assert len(trimmed) == len(one) + len(full)
-    assert len({row["word"] for row in trimmed if row["url"]}) == NAMING_WORDS
-    assert all(row["published"] == row["day"] * DAY for row in trimmed)
-    assert not {row["hash"] for row in trimmed} & {row["hash"] for row in one + full}
-    after = store.days(["가", "말3"], START, end)
-    assert [one.exact for one in after] == [one.exact for one in before] == [False, True]
-    assert after[0].documents == pytest.approx(before[0].documents, rel=0.2)
-    assert after[1].documents == 1
-    assert store.trim() == 0
-
-
 def test_documents_of_a_window_are_found_newest_first_and_from_all_sources(tmp_path):
     store = EvidenceStore(tmp_path)
     store.add(table([("가", "a", hour, hour) for hour in range(0, 96, 3)]), "n1")
@@ -168,25 +137,6 @@ def test_what_names_a_comment_is_cut_off(url: str, page: str) -> None:
     assert page_of(url) == page
 
 
-def test_old_files_lead_to_pages_too(tmp_path: Path) -> None:
-    table = pa.table(
-        {
-            "word": ["가"],
-            "source": ["s"],
-            "day": [int(START.timestamp() // 86_400)],
-            "hash": [1],
-            "url": ["https://a.example/1#comment-9"],
-            "published": [START.timestamp() + 60],
-        },
-        schema=EVIDENCE_SCHEMA,
-    )
-    folder = tmp_path / f"{START:%Y-%m}"
-    folder.mkdir()
-    pq.write_table(table, folder / "n-1.parquet")
-    (found,) = EvidenceStore(tmp_path).find("가", START, START + timedelta(days=1))
-    assert found.url == "https://a.example/1"
-
-
 def test_a_day_is_counted_exactly_while_few_documents_hold_the_word(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path)
     few = [("가", "a", 1, at) for at in range(SKETCH - 1)]
@@ -215,11 +165,12 @@ def test_a_day_with_many_documents_is_estimated(tmp_path: Path) -> None:
     assert sum(bool(url) for url in rows["url"].to_pylist()) <= PER_DAY
 
 
-def test_files_of_before_hashes_were_kept_say_nothing_of_a_full_day(tmp_path: Path) -> None:
+def test_trimmed_files_of_before_hashes_were_kept_say_nothing_of_a_full_day(tmp_path: Path) -> None:
     folder = tmp_path / f"{START:%Y-%m}"
     folder.mkdir()
     old = table([("가", "a", 1, at) for at in range(PER_DAY)] + [("나", "a", 1, 1)])
-    pq.write_table(old, folder / "n-1.parquet")
+    marks = {b"yeoron.hashes": str(PER_DAY).encode(), b"yeoron.named": str(NAMING_WORDS).encode()}
+    pq.write_table(old.replace_schema_metadata(marks), folder / "n-1.parquet")
     store = EvidenceStore(tmp_path)
     found = store.days(["가", "나"], START, START + timedelta(days=1))
     assert [one.documents for one in found] == [None, 1.0]
@@ -227,3 +178,18 @@ def test_files_of_before_hashes_were_kept_say_nothing_of_a_full_day(tmp_path: Pa
         store.add(table([("다", "a", 2, at)]), "n")
     again = store.days(["가", "나"], START, START + timedelta(days=1))
     assert [one.documents for one in again] == [None, 1.0]
+
+
+def test_a_file_that_holds_more_than_is_kept_today_is_erased_from_and_not_read(tmp_path: Path):
+    folder = tmp_path / f"{START:%Y-%m}"
+    folder.mkdir()
+    old = table([("가", "a", 1, 1), ("나", "a", 1, 2)])
+    pq.write_table(old.replace_schema_metadata({b"yeoron.hashes": b"64"}), folder / "n-1.parquet")
+    store, end = EvidenceStore(tmp_path), START + timedelta(days=1)
+    assert store.erase(word="가") == 1
+    for at in range(2 * MOST_PARTS):
+        store.add(table([("다", "a", 1, at)]), "n")
+    assert (folder / "n-1.parquet").is_file()
+    for ask in (lambda: store.find("나", START, end), lambda: store.days(["나"], START, end)):
+        with pytest.raises(SnapshotError, match="once with Yeoron of 30 November 2026"):
+            ask()

@@ -102,6 +102,7 @@ def test_snapshots_open(stores):
     assert [ref.id for ref in store.list()] == [held["first"], held["last"]]
 
 
+@OF_THE_TREE_BEFORE
 def test_evidence_is_found_and_joined_with_what_is_written_now(stores):
     store = EvidenceStore(home(stores).paths.evidence)
     (found,) = store.find("전세", DAY.start, DAY.end)
@@ -187,6 +188,12 @@ def test_a_newer_snapshot_is_refused(stores):
     with pytest.raises(SnapshotError, match=NEWER):
         store.open(held["last"])
     assert NEWER in store.broken()[held["last"]]
+
+
+@pytest.mark.parametrize("stores", ARCHIVES[:1], ids=lambda path: path.name, indirect=True)
+def test_older_evidence_says_which_version_to_go_through(stores):
+    with pytest.raises(SnapshotError, match="once with Yeoron of 30 November 2026"):
+        EvidenceStore(home(stores).paths.evidence).find("전세", DAY.start, DAY.end)
 
 
 def test_newer_evidence_is_refused(stores):
