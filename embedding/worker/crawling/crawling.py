@@ -135,8 +135,8 @@ class Stages:
     """Seconds from publication to fetching, and from there to the queue of the gradient process."""
 
     def __init__(self) -> None:
-        self._fetched: deque[float] = deque(maxlen=_LATEST)
-        self._queued: deque[float] = deque(maxlen=_LATEST)
+        self._fetched = deque[float](maxlen=_LATEST)
+        self._queued = deque[float](maxlen=_LATEST)
 
     def queued(self, available: Sequence[float], fetched: Sequence[float], now: float) -> None:
         """Documents were put into the queue at `now` (Unix seconds)."""
@@ -147,10 +147,10 @@ class Stages:
     def report(self) -> dict[str, dict[str, float]]:
         """JSON-safe: median and 95 % of each stage, in seconds; nothing before the first block."""
         named = {"published_to_fetched": self._fetched, "fetched_to_queued": self._queued}
-        return {name: spread(list(values)) for name, values in named.items() if values}
+        return {name: spread(values) for name, values in named.items() if values}
 
 
-def spread(values: list[float]) -> dict[str, float]:
+def spread(values: Sequence[float]) -> dict[str, float]:
     """Median and 95 % of some seconds."""
     middle, most = np.percentile(values, (50, 95))
     return {"p50_s": round(float(middle), 3), "p95_s": round(float(most), 3)}
@@ -430,8 +430,7 @@ class LeaseKeeper:
             if view.replaced:
                 raise FencedError(
                     f"{self.incarnation.node}: another incarnation of the node has begun, or "
-                    "its sources were "
-                    "given to others; it starts again."
+                    "its sources were given to others; it starts again."
                 )
             self.view = view
             cleared = await self._clear_debts(view, own)
@@ -504,9 +503,8 @@ class LeaseKeeper:
         for name, since in self._leaving.items():
             if name not in free and now - since > STUCK_BEATS * self._config.beat:
                 raise FencedError(
-                    f"{self.incarnation.node}: documents of {name}, which another node shall "
-                    "read, are "
-                    "not acknowledged; it starts again."
+                    f"{self.incarnation.node}: documents of {name}, which another node is to "
+                    "read, are not acknowledged; it starts again."
                 )
         if free:
             # What was fetched and never handed on.

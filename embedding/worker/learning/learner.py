@@ -271,8 +271,10 @@ class Learner:
         else:
             tick.rate = order.rate * model.learning_rate
         if self._rare is not None:
-            rows = self.training.row_counts(tick.planned)
-            tick.sightings = self._rare.sight(blocks, tick.planned.block, rows)
+            ids, counts = self.training.row_counts(tick.planned)
+            tick.sightings = self._rare.sight(
+                blocks, tick.planned.block, ids, counts, self.lexicon.counts
+            )
         if self.turn.pooled > 1:
             tick.usual = self.words.usual(tick.planned)
         return tick

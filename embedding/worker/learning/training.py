@@ -13,7 +13,7 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta, WindowUse, WordContexts
 from embedding.exchange.protocol import PulledRows, SharedTables
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import Trainer
 from embedding.models.config import ModelConfig
@@ -25,7 +25,7 @@ from embedding.worker.learning.rehearsal import Replaying
 from embedding.worker.learning.ticks import Tick, check_loss, keys_of
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import Rows, UsageReader
-from embedding.worker.words.rarewords import RareWords, RowCounts
+from embedding.worker.words.rarewords import RareWords
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(24)
@@ -120,9 +120,10 @@ class Training:
         """Which rows a tick needs, and its tokens in them."""
         return self.words.plan(parts, noise)
 
-    def row_counts(self, planned: BlockPlan) -> RowCounts:
-        """The words of a tick by local row."""
-        return self.words.rows(planned)
+    def row_counts(self, planned: BlockPlan) -> tuple[IntArray, TimeArray]:
+        """Ids and running counts of the words that may be in a tick, by local row."""
+        lexicon = self.words.lexicon
+        return planned.words, lexicon.counts[lexicon.places(planned.words)]
 
     def train(self, tick: Tick) -> None:
         """Train on local copies of the rows.

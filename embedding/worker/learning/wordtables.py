@@ -12,7 +12,7 @@ import numpy as np
 
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.transport import Words
-from embedding.kernel.records import CodeArray, FloatArray, IntArray, TokenBlock
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.models.jit import kernel
 from embedding.models.sampling import NoiseTable
@@ -20,48 +20,13 @@ from embedding.models.subwords import GramIndex
 from embedding.worker.learning.combining import Usual
 from embedding.worker.learning.planning import BlockPlan, CodedText, local_rows, plan
 from embedding.worker.words.lexicon import NodeLexicon
-from embedding.worker.words.rarewords import RowCounts
-
-
-class WordGrams:
-    """The n-grams of the words of one lexicon, hashed once a word.
-
-    Held are at most a quarter more words than the lexicon has, at some 400 bytes each.
-    """
-
-    def __init__(self, buckets: int, lexicon: NodeLexicon) -> None:
-        self.index = GramIndex(buckets)
-        self._lexicon = lexicon
-
-    def read(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
-        """Hash the words of blocks whose row ids are `tables` (see `NodeLexicon.encode`)."""
-        for block, table in zip(blocks, tables, strict=True):
-            self.index.note(table, block.words)
-
-    def refreshed(self, *, whole: bool) -> None:
-        """The lexicon was refreshed; `whole`: its ids may stand for other words now."""
-        if whole:
-            self.index.clear()
-        else:
-            self.index.keep(self._lexicon.ids)
-
-    def of(self, words: IntArray) -> tuple[CodeArray, CodeArray]:
-        """Buckets int32 [g] of words (ids), one's after another's, and offsets int32 [n + 1]."""
-        return self.index.of(words, self._lexicon.names)
-
-    def into(self, planned: BlockPlan) -> BlockPlan:
-        """The plan with the n-gram rows behind the words' rows."""
-        flat, offsets = self.of(planned.words)
-        rows, buckets = local_rows(flat, self.index.buckets, len(planned.words))
-        block = replace(planned.block, subwords=rows, subword_offsets=offsets, subword_ids=buckets)
-        return replace(planned, grams=buckets, block=block)
 
 
 class WordTables:
     """Keeps the lexicon, its n-grams and its noise distribution in step with the server.
 
     every    blocks between two looks at the server's vocabulary
-    grams    None for a model without subwords
+    grams    the n-grams of its words, each hashed once; None for a model without subwords
     reading  held while text becomes rows: the lexicon does not change meanwhile
     noise_table  what noise is drawn from, and the row ids of its places; None: nothing was counted
     """
@@ -77,7 +42,7 @@ class WordTables:
     ) -> None:
         self.lexicon = lexicon
         self.reading = threading.RLock()
-        self.grams = WordGrams(model.gram_rows, lexicon) if model.gram_rows else None
+        self.grams = GramIndex(model.gram_rows) if model.gram_rows else None
         self._server = server
         self._model = model
         self._every = every
@@ -101,7 +66,8 @@ class WordTables:
         self._refresh()
         tables = self.lexicon.encode(blocks, self._server, least=least)
         if self.grams is not None:
-            self.grams.read(blocks, tables)
+            for block, table in zip(blocks, tables, strict=True):
+                self.grams.note(table, block.words)
         self._blocks += 1
         return [
             CodedText(table, block.codes, block.sentences)
@@ -126,8 +92,14 @@ class WordTables:
         return CodedText(self.lexicon.known(part.table), part.codes, part.sentences)
 
     def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
+        """Which rows a block needs, those of n-grams behind those of words."""
         planned = plan(parts, noise, self.lexicon, self.keep)
-        return planned if self.grams is None else self.grams.into(planned)
+        if self.grams is None:
+            return planned
+        flat, offsets = self.grams.of(planned.words, self.lexicon.names)
+        rows, buckets = local_rows(flat, self.grams.buckets, len(planned.words))
+        block = replace(planned.block, subwords=rows, subword_offsets=offsets, subword_ids=buckets)
+        return replace(planned, grams=buckets, block=block)
 
     def keep(self, words: IntArray) -> FloatArray:
         """float32 [n]: probability to keep each of `words` (ids) in training."""
@@ -182,10 +154,6 @@ class WordTables:
             built = NoiseTable.build(counts, self._model.noise_exponent) if counts.any() else None
             self.noise_table = None if built is None else (built, ids)
 
-    def rows(self, planned: BlockPlan) -> RowCounts:
-        counts = self.lexicon.counts
-        return RowCounts(planned.words, counts[self.lexicon.places(planned.words)], counts)
-
     def usual(self, planned: BlockPlan) -> Usual | None:
         """How frequent the words of a tick are in everybody's text."""
         counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
@@ -202,8 +170,10 @@ class WordTables:
         if self.noise_table is None or due or grown or self._stale:
             whole, self._stale = self._stale, False
             self.lexicon.refresh(self._server, whole=whole)
-            if self.grams is not None:
-                self.grams.refreshed(whole=whole)
+            if self.grams is not None and whole:
+                self.grams.clear()  # ids may stand for other words now
+            elif self.grams is not None:
+                self.grams.keep(self.lexicon.ids)
             self._counted = self.tokens
             self._blocks = 0
 

@@ -35,20 +35,6 @@ LEAST_EXAMPLES = 16
 
 
 @dataclass(frozen=True)
-class RowCounts:
-    """The words that may be in a tick, by local row.
-
-    ids     int64 [U]
-    counts  float64 [U], running counts
-    whole   float64 [V], running counts of all words that have a row
-    """
-
-    ids: IntArray
-    counts: TimeArray
-    whole: TimeArray
-
-
-@dataclass(frozen=True)
 class RareContexts:
     """Words of one block that are reported, and their contexts.
 
@@ -88,27 +74,35 @@ class RareWords:
         return len(self._held)
 
     def sight(
-        self, blocks: Sequence[TokenBlock], planned: LocalBlock, rowed: RowCounts
+        self,
+        blocks: Sequence[TokenBlock],
+        planned: LocalBlock,
+        ids: IntArray,
+        counts: TimeArray,
+        whole: TimeArray,
     ) -> list[RareContexts]:
         """The words of each block of a tick to tell of; the plan's text begins with these blocks.
+
+        ids     int64 [U], of the words that may be in the tick, by local row
+        counts  float64 [U], their running counts; whole  float64 [V], of all words with a row
 
         Of a young word every mention; of a known one, read n times, each with chance mentions/n, so
         that all known words are reported as often.
         """
-        if float(rowed.whole.sum()) < _LEAST_TOKENS_READ:
+        if float(whole.sum()) < _LEAST_TOKENS_READ:
             return []
-        known = int((rowed.whole >= self.mentions).sum())
+        known = int((whole >= self.mentions).sum())
         # Powers of two, so that fewer words sent are some of those sent before.
         step = 1 << max(0, -(-known // KNOWN_EXAMPLES) - 1).bit_length()
-        chance = np.where(rowed.ids % step == 0, self.mentions, 0.0)
-        grown = rowed.counts >= self.mentions
-        chance = np.where(grown, chance / np.maximum(rowed.counts, 1.0), 1.0)
+        chance = np.where(ids % step == 0, self.mentions, 0.0)
+        grown = counts >= self.mentions
+        chance = np.where(grown, chance / np.maximum(counts, 1.0), 1.0)
         tokens, seen = planned.tokens, []
         for block in blocks:
             rows = np.full(len(block.words), -1, dtype=np.int32)
             n = len(block.codes)
             rows[block.codes], tokens = tokens[:n], tokens[n:]
-            seen.append(self._sight(block, rows, rowed.ids, grown, chance))
+            seen.append(self._sight(block, rows, ids, grown, chance))
         return seen
 
     def _sight(

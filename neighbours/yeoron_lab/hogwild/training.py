@@ -20,7 +20,7 @@ import numpy as np
 from embedding.exchange.protocol import SharedTables
 from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import ConfigError, YeoronError
-from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
 from embedding.kernel.registry import NoTraits
 from embedding.models.base import LocalBlock, Trainer
 from embedding.models.config import ModelConfig, Optimiser
@@ -28,7 +28,6 @@ from embedding.models.traits import GPU_MODEL
 from embedding.worker.learning.planning import BlockPlan, CodedText, offsets
 from embedding.worker.learning.ticks import Tick, check_loss
 from embedding.worker.learning.training import IN_PLACE, MakeTraining, Training
-from embedding.worker.words.rarewords import RowCounts
 
 
 def borrow(handle: str, shape: Sequence[int]) -> DeviceArray:
@@ -140,12 +139,12 @@ class HogwildTraining(Training):
         kept = model.traits.keeps_state or model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
 
-    def row_counts(self, planned: BlockPlan) -> RowCounts:
-        """Every word: a row's id is its place."""
+    def row_counts(self, planned: BlockPlan) -> tuple[IntArray, TimeArray]:
+        """Of every word: a row's id is its place."""
         lexicon = self.words.lexicon
         counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
         counts[lexicon.ids] = lexicon.counts
-        return RowCounts(np.arange(len(counts), dtype=np.int64), counts, lexicon.counts)
+        return np.arange(len(counts), dtype=np.int64), counts
 
     def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Local rows are the rows of the whole tables, so that none is pulled."""
@@ -165,8 +164,8 @@ class HogwildTraining(Training):
         if self.words.grams is not None:
             words = np.unique(block.tokens)
             known = words[words >= 0].astype(np.int64)
-            rows, buckets = len(self.tables.contexts), self.words.grams.index.buckets
-            flat, ends = self.words.grams.of(known)
+            rows, buckets = len(self.tables.contexts), self.words.grams.buckets
+            flat, ends = self.words.grams.of(known, self.words.lexicon.names)
             sizes = np.zeros(rows + 1, dtype=np.int32)
             sizes[known + 1] = np.diff(ends)
             # In the rows of the shared tables bucket b lies in row `rows` + b.

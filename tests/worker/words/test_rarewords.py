@@ -29,7 +29,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerSetup
 from embedding.worker.learning.planning import CodedText, plan
-from embedding.worker.words.rarewords import RareWords, RowCounts
+from embedding.worker.words.rarewords import RareWords
 from yeoron_lab.hogwild.training import HogwildTraining, MappedTables
 from yeoron_lab.paced.paced import PacedTraining
 
@@ -144,8 +144,9 @@ def read(
     pool = world.noise.draw(2000, 1).astype(np.int64)
     planned = plan([CodedText(table, block.codes, block.sentences)], pool, world)
     whole = 25 * world.counts
-    rowed = RowCounts(planned.words, world.counts[world.places(planned.words)], whole)
-    told = rare.learn_all(rare.sight([block], planned.block, rowed))
+    counts = world.counts[world.places(planned.words)]
+    seen = rare.sight([block], planned.block, planned.words, counts, whole)
+    told = rare.learn_all(seen)
     if told is None:
         return {}
     return {row: told.bags.of(told.ids == row) for row in told.ids.tolist()}
