@@ -125,7 +125,7 @@ class Rig:
                 unconfirmed=lambda _: [],
                 held=lambda: (self.sequence + 1, self.sequence),
                 kept=KeptRows(),
-                messages=lambda push: [to_message(push)],
+                encode=to_message,
             )
             for location in locations
         ]

@@ -58,10 +58,6 @@ class Aggregation(Protocol):
         """What a server (`ServerState`) answers to pushes of a group; its aggregator is no node
         and greets nobody."""
 
-    @staticmethod
-    def taken_by_shard(state: Any, message: Message) -> Message:
-        """The same of a shard (`ShardState`), which gets their rows."""
-
 
 RELAYS: Registry[type[Aggregation], NoTraits] = Registry("way of adding pushes up", "yeoron.relays")
 """A training with aggregators takes the first; the core has none."""

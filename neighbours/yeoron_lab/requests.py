@@ -53,14 +53,19 @@ def check_aggregators(request: TrainRequest) -> None:
     from embedding.training.checks import refuse
 
     aggregators, sync = request.topology.aggregators, request.sync
-    where = f"aggregators {aggregators}"
+    where, shards = f"aggregators {aggregators}", request.server.shards
     if aggregators > request.nodes:
         raise ConfigError(
             f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
         )
     AGGREGATED_POLICY.check(sync.policy, where)
     mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
-    refuse(where, (mean, "combine mean", why, "sum"))
+    one_server = "an aggregator brings what it adds up to one server"
+    refuse(
+        where,
+        (mean, "combine mean", why, "sum"),
+        (shards > 1, f"shards {shards}", one_server, "1 shard"),
+    )
     AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
 
 
@@ -103,7 +108,13 @@ def check_server_groups(request: TrainRequest) -> None:
             request.server.split != "rows",
             f"split {request.server.split}",
             "groups tell each other how far whole rows have moved, and no shard has one",
-            "split rows, with any number of shards,",
+            "split rows",
+        ),
+        (
+            request.server.shards > 1,
+            f"shards {request.server.shards}",
+            "groups tell each other how far the rows of one process have moved",
+            "1 shard",
         ),
     )
     SERVER_GROUPS.check(request.sync.policy, where)

@@ -55,7 +55,8 @@ def answer(port: int) -> str:
 @pytest.mark.parametrize(
     ("options", "services"),
     [
-        (("--shards", "2", "--aggregators", "1"), 4),
+        (("--shards", "2"), 3),
+        (("--aggregators", "1"), 2),
         pytest.param(("--server-groups", "2"), 2, marks=pytest.mark.laboratory),
         pytest.param(("--topology", "allreduce"), 1, marks=pytest.mark.laboratory),
     ],

@@ -31,10 +31,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("shards", [1, pytest.param(2, marks=pytest.mark.laboratory)])
-def test_two_groups_learn_every_token_once(process, text, tmp_path, shards: int) -> None:
+def test_two_groups_learn_every_token_once(process, text, tmp_path) -> None:
     options = ("--nodes", 2, "--server-groups", 2, "--exchange-every", 0.3, "--epochs", 4)
-    options += ("--shards", shards)
     store = tmp_path / "store"
     more = ("--vocabulary", "growing", "--out", store, "--json", *QUICK)
     done = process("train", text, *options, *more)
@@ -103,7 +101,9 @@ def kill_group(pid: int) -> int:
         (("--server-groups", "3"), "there are 2 nodes"),
         (("--server-groups", "2", "--topology", "allreduce"), "topology allreduce"),
         (("--server-groups", "2", "--aggregators", "1"), "aggregators 1"),
-        (("--server-groups", "2", "--split", "columns"), "with any number of shards, is accepted"),
+        (("--server-groups", "2", "--split", "columns"), "split rows is accepted"),
+        (("--server-groups", "2", "--shards", "2"), "server_groups 2 with shards 2: groups tell"),
+        (("--aggregators", "1", "--shards", "2"), "aggregators 1 with shards 2: an aggregator"),
         (
             ("--server-groups", "2", "--sync", "hogwild"),
             f"hogwild with server_groups 2: {PAST} {PUSHING}",

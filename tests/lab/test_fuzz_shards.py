@@ -16,14 +16,12 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest
-from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from generated import examples
-from yeoron_lab.groups.entry import encode_rows
 
 DIM = 4
 CALM = ExchangeConfig().model_copy(update={"request_timeout_s": 60})
@@ -146,18 +144,6 @@ def test_a_wrong_request_is_refused_and_the_stream_goes_on(server, channel, head
     with pytest.raises(RefusedError, match=reason):
         channel.request(Message(header, arrays))
     assert channel.request(Message({"op": "confirm"})).header["status"] == "ok"
-
-
-def test_an_entry_of_a_group_of_which_a_piece_is_missing_is_refused(server, channel):
-    channel.request(hello())
-    values = np.ones((4, DIM), dtype=np.float32)
-    push = Push("fuzz", 1, 0, (RowDelta(Table.IN, ints(0, 2, 4, 6), values),))
-    first, *_, last = encode_rows(push, 100)
-    with pytest.raises(RefusedError, match="0 bytes of entry 1 came before it, not "):
-        channel.request(last)
-    channel.request(first)
-    with pytest.raises(RefusedError, match="0 bytes of entry 2"):
-        channel.request(Message({**last.header, "sequence": 2}))
 
 
 def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server, channel):

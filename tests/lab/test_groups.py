@@ -13,9 +13,9 @@ import pytest
 from certificates import make_certificate, make_token
 from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
-from threads import ThreadFleet
 
 from constants import with_constants
+from embedding.commands.status_tables import figure_table
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, CountGroup, WordContexts
@@ -338,6 +338,10 @@ def test_what_an_optimiser_shrank_is_not_shrunk_again(connect) -> None:
         assert read(leader, ids)[0, 0] == pytest.approx(0.5)
 
 
+def metrics(server: ParameterServer) -> str:
+    return httpx.get(f"{server.http_url}/metrics", trust_env=False).text
+
+
 @pytest.mark.laboratory
 def test_metrics_and_health_tell_of_groups(connect) -> None:
     with contextlib.ExitStack() as stack:
@@ -347,24 +351,30 @@ def test_metrics_and_health_tell_of_groups(connect) -> None:
             ids = node.words("봄")
             node.push(moved(ids, 1.0), counted(ids))
             until(lambda: leader.state.meters.pushes == 1)
-            page = httpx.get(f"{leader.http_url}/metrics", trust_env=False).text
+            page = metrics(leader)
             for line in (
                 'yeoron_group_up{group="b"} 1.0',
                 'yeoron_group_entries_total{group="b"} ',
             ):
                 assert line in page
-            assert "yeoron_group" not in httpx.get(f"{b.http_url}/metrics", trust_env=False).text
+            assert "yeoron_group" not in metrics(b)
             assert httpx.get(f"{b.http_url}/health", trust_env=False).status_code == 200
+            assert "yeoron_leader_up" not in page
+            assert (
+                "yeoron_leader_up 1.0" in httpx.get(f"{b.http_url}/metrics", trust_env=False).text
+            )
             stack.close()
             until(lambda: b.status()["following"]["state"] == "away")
             health = httpx.get(f"{b.http_url}/health", trust_env=False)
             assert health.status_code == 503
             assert "away" in health.json()["reasons"][0]
+            assert figure_table("Leader", b.status()) is not None
+            assert (
+                "yeoron_leader_up 0.0" in httpx.get(f"{b.http_url}/metrics", trust_env=False).text
+            )
 
 
-@pytest.mark.parametrize("shards", [1, 2])
-def test_rows_that_no_message_holds_travel_in_several(connect, monkeypatch, shards: int) -> None:
-    monkeypatch.setattr("yeoron_lab.shards.sharding.Fleet", ThreadFleet)
+def test_rows_that_no_message_holds_travel_in_several(connect) -> None:
     small = {"min_count": 1, "max_message_bytes": 1 << 16, "half_life_tokens": None}
     line = QUICK.model_copy(update={"max_message_bytes": 1 << 16})
     words = [f"말{i}" for i in range(6000)]
@@ -372,7 +382,7 @@ def test_rows_that_no_message_holds_travel_in_several(connect, monkeypatch, shar
         here = connect(leader, "n0", config=line)
         for at in range(0, len(words), 1500):
             here.words(*words[at : at + 1500])
-        with following(leader, shards=shards, **small) as b:
+        with following(leader, **small) as b:
             there = connect(b, "n1", config=line)
             ids = np.concatenate(
                 [there.words(*words[at : at + 1500]) for at in range(0, len(words), 1500)]
@@ -391,7 +401,7 @@ def test_lags_of_many_documents_do_not_burst_the_header() -> None:
         for i in range(60)
     )
     told = {"n1": NewPushes(0, [Push("n1", 1, 0, progress=progress)])}
-    entry = compose(Cut(told, (), (), dict), {}, GroupConfig(), 1, 2).entry
+    entry = compose(Cut(told, (), (), {}), GroupConfig(), 1, 2).entry
     (message,) = encode_entry(entry, 1 << 22)
     assert len(encode(message)[1]) < MAX_HEADER_BYTES
     (part,) = entry.pushes

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
-from threads import ThreadFleet
 
 from embedding.exchange.payload import UNITS, ContextSums, HandIn
 from embedding.exchange.protocol import Push
@@ -94,15 +93,11 @@ def test_of_what_a_process_hands_in_the_last_word_goes_on() -> None:
     assert more.hand_ins == (), "text came after it: it is to be handed in again"
 
 
-@pytest.mark.parametrize("shards", [1, 2])
-def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
-    connect, monkeypatch, shards: int
-) -> None:
+def test_sums_and_places_that_no_message_holds_reach_the_leader_once(connect) -> None:
     """Also what a group begins with, when the leader names many long places."""
-    monkeypatch.setattr("yeoron_lab.shards.sharding.Fleet", ThreadFleet)
     small = {"min_count": 1, "max_message_bytes": 1 << 16, "half_life_tokens": None}
     line = QUICK.model_copy(update={"max_message_bytes": 1 << 16})
-    with running_server(ServerConfig(shards=shards, **small), dim=DIM) as leader:
+    with running_server(ServerConfig(**small), dim=DIM) as leader:
         with following(leader, **small) as b:
             nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
             ids = nodes[0].words(*[f"말{i}" for i in range(600)])

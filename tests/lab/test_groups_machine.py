@@ -30,7 +30,6 @@ from generated import examples
 from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.leader import Leader, following_config
 from yeoron_lab.groups.link import GroupLink
-from yeoron_lab.groups.replica import LocalReplica
 
 DIM, WORDS, GROUPS = 2, 6, 2
 IMPATIENT = ExchangeConfig(
@@ -158,8 +157,7 @@ class World:
             epoch=self.incarnations,
             upstream=leader,
         )
-        replica = LocalReplica(state.tables, state.vocabulary, state.lock)
-        link = GroupLink(state, leader, replica)
+        link = GroupLink(state, leader)
         self.faults = []
         link.start()
         return link

@@ -77,9 +77,15 @@ def test_what_is_said_to_be_accepted_is_accepted() -> None:
         assert SHARDS.met(policy)
 
 
-def test_columns_neither_lead_nor_follow(leader) -> None:
-    config = ServerConfig(min_count=1, shards=2, split="columns")
-    refused = pytest.raises(RefusedError, match="its split is columns; rows is accepted")
+@pytest.mark.parametrize(
+    ("places", "why"),
+    [
+        ({"shards": 2}, "its rows lie on 2 shards; 1 shard is accepted"),
+        ({"shards": 1, "split": "columns"}, "its split is columns; rows is accepted"),
+    ],
+)
+def test_a_server_with_shards_leads_no_group(places, why: str) -> None:
+    config, refused = ServerConfig(min_count=1, **places), pytest.raises(RefusedError, match=why)
     with sharded(config, dim=DIM) as other, refused, following(other):
         pass
 
@@ -104,10 +110,11 @@ def test_a_place_that_cannot_be_is_refused(given, what: str) -> None:
         ServerConfig(**given)
 
 
-def test_a_group_of_columns_is_refused() -> None:
+@pytest.mark.parametrize("split", ["rows", "columns"])
+def test_a_group_with_shards_is_refused(split: str) -> None:
     group = {"leader": "grpc://127.0.0.1:1", "name": "b"}
-    config = ServerConfig(group=group, shards=2, split="columns")
-    with pytest.raises(ConfigError, match=r"split columns with group\.leader"):
+    config = ServerConfig(group=group, shards=2, split=split)
+    with pytest.raises(ConfigError, match=rf"leader with 2 shards and split {split}: .* 1 shard"):
         ParameterServer(config, dim=DIM)
 
 

@@ -20,8 +20,7 @@ from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.tables import Tables
 from waiting import until
-from yeoron_lab.groups.following import following_shard
-from yeoron_lab.shards.log import Admit, Change, TakeMoves
+from yeoron_lab.shards.log import Admit, Change
 from yeoron_lab.shards.recovery import ShardRecovery
 from yeoron_lab.shards.spec import ShardSpec
 from yeoron_lab.shards.state import NotReachedError, ShardState
@@ -130,21 +129,6 @@ def test_words_get_their_rows_once_there_is_memory(
     for table in (Table.IN, Table.OUT):
         found = [each.tables.read(table, each.held.map.slots(ids)) for each in (state, other)]
         assert found[0].tobytes() == found[1].tobytes()
-
-
-def test_what_moved_is_kept_until_all_of_it_could_be_read(monkeypatch) -> None:
-    group = {"leader": "grpc://127.0.0.1:1", "name": "b"}
-    state = following_shard(spec(group=group))
-    state.lead(1, "one")
-    pushed(state)
-    state.take(1, 1, [Admit(0, 3), Change((("a", 1),), 1.0)])
-    mend = failing(monkeypatch, "read", MemoryError(), after=1)
-    assert state.take(1, 3, [TakeMoves()])["position"] == 2
-    mend()
-    assert state.take(1, 4, [])["position"] == 3
-    for table in (Table.IN, Table.OUT):
-        found = state.moved.fetched(table, 3, 0, 10)
-        assert np.allclose(found.now - found.bases, np.ones((3, DIM)))
 
 
 def test_a_node_waits_and_the_server_says_so(connect, monkeypatch) -> None:

@@ -28,18 +28,16 @@ from embedding.kernel.errors import (
 )
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
-from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.making import connect as greet
 from waiting import until
-from yeoron_lab.groups.following import following_shard
 from yeoron_lab.ports import lasting_port
 from yeoron_lab.processes import ProcessKeeper
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.rows import RowsOnShards
 from yeoron_lab.shards.client.stream import ShardStream
-from yeoron_lab.shards.log import Admit
 from yeoron_lab.shards.sharding import shard_specs
 from yeoron_lab.shards.spec import ShardSpec
 
@@ -557,17 +555,3 @@ def test_a_process_that_ends_its_output_and_hangs_did_not_start(monkeypatch):
         keeper.ready(time.monotonic() + 60)
     keeper.end()
     assert keeper.code == -9
-
-
-def test_a_shard_of_a_group_may_be_told_twice_where_it_stands():
-    """The answer was lost; meanwhile the leader may have taken another entry."""
-    group = GroupConfig(leader="grpc://h:1", name="b")
-    (spec,) = shard_specs(ServerConfig(group=group), dim=4, seed=0, identity="x")
-    shard = following_shard(spec)
-    shard.lead(3, "x")
-    for at in (5, 5, 7):
-        shard.stand(shard.epoch, (3, at), {"n1": at}, 2)
-    assert (shard.cursor.position, shard.inbox.ledger.of("n1").applied) == (7, 7)
-    shard.take(3, 8, [Admit(0, 2)])
-    with pytest.raises(RefusedError, match="not the one whose rows were given"):
-        shard.stand(shard.epoch, (3, 9), {"n1": 9}, 2)

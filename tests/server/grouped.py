@@ -12,7 +12,6 @@ from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.kernel.records import Table
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from yeoron_lab.shards.link import LateShardsError
 
 DIM = 8
 
@@ -50,13 +49,6 @@ def moved(ids: np.ndarray, by: float, table: Table = Table.OUT) -> tuple[RowDelt
 
 def read(server: ParameterServer, ids: np.ndarray, table: Table = Table.OUT) -> np.ndarray:
     state = server.state
-    if not state.rows.local:
-        with state.lock:
-            at = state.rows.position()
-        try:
-            return state.rows.links.rows(table, ids, at)
-        except LateShardsError:
-            return np.full((len(ids), DIM), np.nan)
     with state.lock:
         return state.tables.read(table, state.vocabulary.slots(ids, "test"))
 

@@ -16,14 +16,13 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from embedding.exchange.channel import ask
 from embedding.exchange.codec import check, from_message, to_message
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.config import ExchangeConfig
@@ -46,25 +45,11 @@ from embedding.server.state import ServerState
 from embedding.worker.process.forking import adopt, processes
 from yeoron_lab.aggregating.relay import AggregatorLine
 from yeoron_lab.requests import check_aggregators
-from yeoron_lab.shards.client.links import reached
-from yeoron_lab.shards.client.split import split_deltas
-from yeoron_lab.shards.rows import ShardedRows
-from yeoron_lab.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 _END_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class RowSum:
-    """What a shard gets of several pushes (node, sequence): its part of their sum."""
-
-    op: ClassVar = TOGETHER
-
-    tickets: Annotated[tuple[tuple[str, int], ...], Entries(4096, least=1)]
-    deltas: tuple[RowDelta, ...]
 
 
 def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
@@ -122,39 +107,6 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
         raise RefusedError(f"{TOGETHER}: a node is named twice.")
     first = replace(record.pushes[0], deltas=record.deltas, rare=record.rare)
     return [first, *record.pushes[1:]], list(record.sessions)
-
-
-class Upstreams:
-    """Open while they work; on any error they are closed and opened again."""
-
-    def __init__(self, server: str, config: ExchangeConfig) -> None:
-        shards = ask(server, config, "status")["shards"]
-        self._primary = Peer(server, config)
-        self._shards = [Peer(reached(shard["location"], server), config) for shard in shards]
-
-    def send(self, pushes: Sequence[Push], sessions: Sequence[int]) -> list[dict[str, Any]]:
-        """The server's answer to each of these pushes of different nodes, their rows added up.
-
-        To every shard goes its part first, and then what was read to the primary, which orders: a
-        sum that it does not take is never applied. RefusedError when one of them does not take it.
-        """
-        if self._shards:
-            self._send_parts(pushes)
-            pushes = [replace(push, deltas=()) for push in pushes]
-        message = encode_together(pushes, sessions)
-        return list(self._primary.request(message, patient=False).header["acks"])
-
-    def close(self) -> None:
-        for peer in (self._primary, *self._shards):
-            peer.close()
-
-    def _send_parts(self, pushes: Sequence[Push]) -> None:
-        if any(push.packed for push in pushes):
-            raise RefusedError("a sum of packed rows: each node sends its own.")
-        tickets = tuple((push.node, push.sequence) for push in pushes)
-        parts = split_deltas(add_up(pushes), len(self._shards))
-        for shard, deltas in zip(self._shards, parts, strict=True):
-            shard.request(to_message(RowSum(tickets, deltas)), patient=False)
 
 
 @dataclass(frozen=True)
@@ -230,14 +182,12 @@ class Aggregator:
 
     def __init__(self, server: str, config: ExchangeConfig, *, wait_s: float) -> None:
         self.sums = 0
-        self._server = server
-        self._config = config
+        self._server = Peer(server, config)
         self._wait_s = wait_s
         self._gathering = Gathering()
         self._answers: dict[tuple[str, int], dict[str, Any]] = {}
         self._changed = threading.Condition()
         self._upstream = threading.Lock()
-        self._upstreams: Upstreams | None = None
         self.closing = False
         self.meters = Meters()
 
@@ -268,12 +218,7 @@ class Aggregator:
             self.closing = True
             self._changed.notify_all()
         with self._upstream:
-            self._drop()
-
-    def _drop(self) -> None:
-        if self._upstreams is not None:
-            self._upstreams.close()
-            self._upstreams = None
+            self._server.close()
 
     def _send(self, sums: list[list[NodePush]]) -> None:
         for parts in sums:
@@ -288,20 +233,17 @@ class Aggregator:
     def _ask(self, parts: list[NodePush]) -> list[dict[str, Any]]:
         """The server's answers in order; `direct` to all when it has none."""
         try:
-            pushes = [part.push for part in parts]
-            if self._upstreams is None:
-                self._upstreams = Upstreams(self._server, self._config)
-            answers = self._upstreams.send(pushes, [part.session for part in parts])
+            pushes, sessions = zip(*((part.push, part.session) for part in parts), strict=True)
+            answer = self._server.request(encode_together(pushes, sessions), patient=False)
+            return list(answer.header["acks"])
         except RefusedError as error:
             logger.info("a sum of %d pushes was refused: %s", len(parts), error)
         except YeoronError as error:
             logger.info("a sum of %d pushes could not be sent: %s", len(parts), error)
-            self._drop()
+            self._server.close()
         except Exception:
             logger.exception("a sum of %d pushes could not be made", len(parts))
-            self._drop()
-        else:
-            return answers
+            self._server.close()
         return [{"direct": True}] * len(parts)
 
 
@@ -407,15 +349,6 @@ class Aggregators:
         acks = push_together(state, pushes, sessions)
         return Message({"status": "ok", "acks": [to_message(ack).header for ack in acks]})
 
-    @staticmethod
-    def taken_by_shard(state: ShardState, message: Message) -> Message:
-        rows = from_message(RowSum, message)
-        if len({node for node, _ in rows.tickets}) < len(rows.tickets):
-            raise RefusedError(f"{TOGETHER}: `tickets` must be of different nodes.")
-        node, sequence = rows.tickets[0]
-        state.push_together(rows.tickets, Push(node, sequence, 0, rows.deltas))
-        return Message({"status": "ok"})
-
 
 def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
     """Have a server take pushes of different nodes, the first of which has everybody's rows.
@@ -431,7 +364,4 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
                     f"push {push.sequence} of node {push.node} among others: it was taken before."
                 )
             state.machine.check(PendingPush(push.node, push.clock, push.sequence))
-        key = tuple((push.node, push.sequence) for push in pushes)
-        rows = state.rows
-        with rows.together(key) if isinstance(rows, ShardedRows) else nullcontext():
-            return [state.take(each) for each in arrivals]
+        return [state.take(arrival) for arrival in arrivals]

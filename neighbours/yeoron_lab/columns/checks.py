@@ -99,8 +99,3 @@ def _check_server(config: ServerConfig, dim: int) -> None:
             f"split columns with optimizer {config.optimizer}: it follows how far a whole row "
             "moved, which no shard knows; optimizer sum or split rows is accepted."
         )
-    if config.group.leader is not None:
-        raise ConfigError(
-            "split columns with group.leader: groups tell each other how far whole rows have "
-            "moved, and no shard has one; split rows is accepted, with any number of shards."
-        )

@@ -26,7 +26,7 @@ from embedding.kernel.records import FloatArray, HalfArray, Table
 from yeoron_lab.columns.checks import check_column_exchange
 from yeoron_lab.columns.minibatches import Minibatches, encode_block_push
 from yeoron_lab.shards.client.links import ShardLinks
-from yeoron_lab.shards.client.rows import ShardedNodeRows, without_rows
+from yeoron_lab.shards.client.rows import ShardedNodeRows
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.slices import slopes_of
 
@@ -43,9 +43,8 @@ class ColumnsOnShards(ShardedNodeRows):
         self.links = ShardLinks(
             session,
             split=_split,
-            messages=lambda part: [encode_block_push(part)],
-            rest=without_rows,
             keeping=self.keeping,
+            encode=encode_block_push,
             send=self._push_part,
         )
         self._learnt: Minibatches | None = None

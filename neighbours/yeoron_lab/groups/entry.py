@@ -160,13 +160,6 @@ def encode_entry(entry: GroupEntry, most_bytes: int) -> Iterator[Message]:
     return in_pieces(to_message(whole), entry.sequence, most_bytes)
 
 
-def encode_rows(part: Push, most_bytes: int) -> list[Message]:
-    """What a shard gets of an entry: its rows as a push."""
-    message = to_message(part)
-    merging = replace(message, header={**message.header, "op": MERGE})
-    return list(in_pieces(merging, part.sequence, most_bytes))
-
-
 def decode_entry(message: Message, node: str) -> GroupEntry:
     """The entry in a message; RefusedError says what is wrong with it."""
     entry = from_message(GroupEntry, message)

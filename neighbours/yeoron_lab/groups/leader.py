@@ -9,101 +9,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from embedding.exchange.codec import from_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
-from embedding.exchange.protocol import PulledRows, Push, Welcome
-from embedding.exchange.session import Session
-from embedding.exchange.wire import Message, whole
+from embedding.exchange.protocol import Push, Welcome
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import IntArray
 from embedding.server.admitting import WordAdmission
 from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.parts import Part, PushArrival
 from embedding.server.words.accounting import Accounts
 from embedding.server.words.vocabulary import Vocabulary
-from yeoron_lab.groups.client import LeaderBytes, LeaderClient, RemoteChanges, Seen
-from yeoron_lab.groups.entry import GroupEntry, encode_rows
+from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.taking import NewPushes
 from yeoron_lab.processes import own_line
 from yeoron_lab.requests import check_pace
-from yeoron_lab.shards.client.links import ShardLinks
-from yeoron_lab.shards.client.split import joined, places, split_push
-from yeoron_lab.shards.client.stream import ShardStream
-
-_NONE: IntArray = np.empty(0, dtype=np.int64)
-
-
-class RowsOnLeadersShards:
-    """LeaderRows that go to and come from all shards at the same time.
-
-    Rows go to and come from the shards, as a node's do (`shards/client/rows.py`); what was read
-    goes to the primary, which says to all shards when an entry's rows are added.
-    """
-
-    def __init__(self, session: Session[GroupEntry], nbytes: LeaderBytes) -> None:
-        self._session, self._bytes = session, nbytes
-        most = session.config.max_message_bytes // 4
-        self.links = ShardLinks(
-            session,
-            split=_split,
-            messages=lambda part: encode_rows(part, most),
-            rest=lambda entry: replace(entry, rows=()),
-        )
-        self._at = (0, 0)
-
-    def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
-        """See LeaderRows; as they were when the group asked for changes, or later."""
-        with self._session.lock:
-            self._session.peer.open()
-            where = places(ids, len(self.links))
-            wanted = [{table: ids[own]} for own in where]
-            answers = self.answers(lambda shard, own: shard.pull(self._at, own, half=half), wanted)
-        return joined(where, [from_message(PulledRows, answer).rows[table] for answer in answers])
-
-    def changed(self, changes: RemoteChanges, seen: Seen) -> RemoteChanges:
-        """What the shards say has changed, at the position that the primary has named."""
-        if changes.at is None:
-            raise RefusedError("changes: the leader did not say what its shards have to hold.")
-        self._at = at = changes.at
-        known = seen if len(seen) == len(self.links) else ((0, -1),) * len(self.links)
-        asked = [
-            Message({"op": "changes", "at": list(at), "epoch": epoch, "seen": clock})
-            for epoch, clock in known
-        ]
-        answers = self.answers(ShardStream.ask, asked)
-        moved_ids = {t: [a.array(t, "i8", 1) for a in answers if str(t) in a.arrays] for t in Table}
-        ids = {table: np.concatenate(parts) for table, parts in moved_ids.items() if parts}
-        # Words may have come between the primary's answer and the shards'.
-        newest = max((int(ids[t].max(initial=-1)) for t in ids if t is not Table.SUB), default=-1)
-        return replace(
-            changes,
-            seen=tuple((whole(a.header, "epoch"), whole(a.header, "clock")) for a in answers),
-            durable=self.links.safe(changes.durable),
-            next_id=max(changes.next_id, newest + 1),
-            ids=ids,
-        )
-
-    def answers(self, call: Callable[..., Message], parts: Sequence[object]) -> list[Message]:
-        """As `ShardLinks.each`; UnavailableError when a shard is not where the primary says."""
-        answers = self.links.each(call, parts)
-        if any(answer.header["status"] != "ok" for answer in answers):
-            raise UnavailableError("the leader's shards have not caught up with its primary.")
-        self._bytes.received += sum(e.nbytes for answer in answers for e in answer.arrays.values())
-        return answers
-
-
-def _split(entry: GroupEntry, shards: int) -> list[Push]:
-    """Each shard's part of an entry's rows, as the push of a node that has added them itself."""
-    push = Push(entry.node, entry.sequence, 0, entry.rows, keeps=True)
-    return split_push(push, shards)
-
 
 TRY_S = 2.0
 """How long one request is tried again before the leader counts as away."""
@@ -139,8 +63,8 @@ class PassingAccounts(Accounts):
 
     def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
         self._count(arrival, ())
-        for each in arrival.push.progress:
-            self.read(arrival.push.node, each, now)
+        for progress in arrival.push.progress:
+            self.read(arrival.push.node, progress, now)
 
 
 class LeadersWords(WordAdmission):
@@ -190,7 +114,7 @@ class LeadersWords(WordAdmission):
 class Leader:
     """See Upstream; the connection, and what was not sent to the leader yet.
 
-    client    speaks with it; of another kind once it has said that its rows lie on shards
+    client    speaks with it
     away      it does not answer
     greeting  what it answered to the group's greeting, None before
     untold    by node, the pushes that it has not heard of; the server's lock guards what is untold
@@ -203,31 +127,22 @@ class Leader:
     ) -> None:
         self._config = config
         self.stopping = threading.Event()
-        self.client = self._connected(client)
-        self.away = False
-        self.greeting: Welcome | None = None
-        self.untold: dict[str, NewPushes] = {}
-        self.untold_pushes = 0
-        self._digests: dict[str, None] = {}
-
-    def _connected(self, client: Callable[..., LeaderClient]) -> LeaderClient:
-        config = self._config
-        return client(
+        self.client = client(
             config.group.leader or "",
             node=config.group.name,
             config=leader_line(config),
             config_digest=config.config_digest,
             stop=self.stopping,
         )
+        self.away = False
+        self.greeting: Welcome | None = None
+        self.untold: dict[str, NewPushes] = {}
+        self.untold_pushes = 0
+        self._digests: dict[str, None] = {}
 
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
         welcome = self.client.hello()
-        if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
-            self.client.drop()
-            self.client.close()
-            self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
-            welcome = self.client.hello()
         if welcome.liveness_s:
             check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
         self.greeting = welcome

@@ -35,8 +35,6 @@ from yeoron_lab.groups.entry import MERGE, PIECE, GroupEntry, Pieces, decode_ent
 from yeoron_lab.groups.taking import take_over
 from yeoron_lab.keeping.versions import versions_of
 from yeoron_lab.requests import check_pace
-from yeoron_lab.shards.log import string
-from yeoron_lab.shards.rows import ShardedRows
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +104,7 @@ class LedGroups(Part):
         state = self._state
         with state.changed:
             self._hear(self._heard(group), about)
-            first, rows, vocabulary, ledger = seen < 0, state.rows, state.vocabulary, state.ledger
+            first, vocabulary, ledger = seen < 0, state.vocabulary, state.ledger
             return RemoteChanges(
                 state.epoch,
                 versions_of(state.tables).clock,
@@ -118,7 +116,6 @@ class LedGroups(Part):
                 # Another incarnation of this server numbers changes from 0: the group hears of all
                 # rows.
                 self._unknown(group, seen if epoch == state.epoch else -1),
-                at=rows.position() if isinstance(rows, ShardedRows) else None,
                 nodes=tuple(
                     Reached(name, node.applied, node.applied_offset, node.tokens, node.durable)
                     for name, node in ledger.nodes.items()
@@ -211,7 +208,6 @@ class LedGroups(Part):
             groups.append(
                 {
                     **led.figures,
-                    **self._between(led),
                     "group": name,
                     "state": "up" if led.taken_at and member and member.present else "away",
                     "nodes": len(led.nodes),
@@ -220,20 +216,13 @@ class LedGroups(Part):
                     "lag_s": at.now - led.taken_at if led.taken_at else None,
                     "entries": led.entries,
                     "duplicates": led.duplicates,
+                    "rows_in": led.rows_in,
+                    "rows_out": led.rows_out,
+                    "bytes_in": led.meters.bytes_in,
+                    "bytes_out": led.meters.bytes_out,
                 }
             )
         return {"groups": groups}
-
-    def _between(self, led: Led) -> dict[str, int]:
-        """Rows and bytes each way; what goes to shards is not seen here; the group reports it."""
-        if not self._state.rows.local:
-            return {
-                f"{what}_{own}": int(led.figures.get(f"told_{what}_{theirs}") or 0)
-                for what in ("rows", "bytes")
-                for own, theirs in (("in", "out"), ("out", "in"))
-            }
-        seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
-        return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """The nodes of all groups, each with the group that it is in, or was in last."""
@@ -270,6 +259,10 @@ class LedGroups(Part):
         config, policy = self._state.config, self._state.machine.config.policy
         for is_so, what in (
             (
+                config.shards > 1,
+                f"its rows lie on {config.shards} shards; 1 shard is accepted",
+            ),
+            (
                 config.split == "columns",
                 "its split is columns; rows is accepted",
             ),
@@ -298,11 +291,10 @@ class LedGroups(Part):
             )
 
     def _unknown(self, group: str, seen: int) -> dict[Table, IntArray]:
-        """Ids of rows that others than the group changed since `seen`, by table; it asks shards
-        itself."""
+        """Ids of rows that others than the group changed since `seen`, by table."""
         unknown: dict[Table, IntArray] = {}
         tables, vocabulary = self._state.tables, self._state.vocabulary
-        for table in tables.kinds if self._state.rows.local else ():
+        for table in tables.kinds:
             if table is Table.SUB:
                 ids = slots = np.arange(tables.buckets, dtype=np.int64)
             else:
@@ -316,8 +308,6 @@ class LedGroups(Part):
     ) -> None:
         now = time.monotonic()
         self._state.accounts.complete(arrivals, now)
-        if isinstance(self._state.rows, ShardedRows):
-            self._state.rows.released_entry(group, entry.sequence)
         for arrival in arrivals:
             self._state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.offset)
         self._state.ledger.accept(group, entry.sequence)
@@ -427,7 +417,7 @@ class GroupCalls:
         ids = message.array("ids", "i8", 1)
         half = message.header.get("rows") == "float16"
         try:
-            table = Table(string(message.header, "table"))
+            table = Table(str(message.header.get("table")))
         except ValueError as error:
             raise RefusedError("rows: `table` must be in, out or sub.") from error
         state = self._state

@@ -21,7 +21,6 @@ from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.errors import ConfigError, ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
-from embedding.server.figures.reports import total
 from embedding.server.grouping import LeaderLink
 from embedding.server.parts import Moment
 from embedding.server.state import ServerState
@@ -51,7 +50,7 @@ class GroupLink(LeaderLink):
     An entry that was taken is sent until the leader has it, before another is taken: what was
     taken of rows may not be at the leader yet, so that nothing is adopted over it.
 
-    state      whose upstream is `leader`, and whose rows are `rows`
+    state      whose upstream is `leader`
     failed     why the group cannot go on, None while it can
     on_failed  called then
     lock       of an exchange
@@ -62,10 +61,10 @@ class GroupLink(LeaderLink):
         self,
         state: ServerState,
         leader: Leader,
-        rows: ReplicaRows,
         on_failed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.state, self._leader, self._rows = state, leader, rows
+        self.state, self._leader = state, leader
+        self._rows = ReplicaRows(state.tables, state.vocabulary, state.lock)
         self.failed: str | None = None
         self._on_failed = on_failed
         self._group = state.config.group
@@ -82,13 +81,12 @@ class GroupLink(LeaderLink):
         self._version, self._counted_at = 0, 0.0
         self._half = self._group.rows == "float16"
         self._most_rows = max(1, min(ROWS, state.config.max_message_bytes // (8 * state.dim)))
-        self._seen: Seen = ()
+        self._seen: Seen | None = None
         self._cut: Cut | None = None
         self._under_way: Taken | None = None
         # By entry up to which pushes the leader has with it, by node; no checkpoint holds these.
         self._unconfirmed: list[tuple[int, dict[str, int]]] = []
         self._wanted, self._asked = False, 0
-        rows.when_lacking(self._wake.set)
 
     @property
     def client(self) -> LeaderClient:
@@ -174,24 +172,17 @@ class GroupLink(LeaderLink):
         with self.lock:
             fresh = self._under_way is None and self._cut is None
             if self._under_way is None:
-                if self._rows.lacking:
-                    # What moved cannot be told before. Other rows stay as they are: what was
-                    # taken of them may not be at the leader yet.
-                    self._changes()
-                    self._rows.mend(self._live)
                 self._under_way = self._take()
             if self._under_way is not None:
                 with self._asking():
                     self.client.send(self._under_way.entry)
-                self._rows.merged()
             self._adopt_changes()
             self.exchanges += 1
             return fresh
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            hurt = self._leader.away or self._rows.lacking
-            self._wake.wait(PAUSE_S if hurt else self._group.every_s)
+            self._wake.wait(PAUSE_S if self._leader.away else self._group.every_s)
             self._wake.clear()
             if self._stop.is_set():
                 break
@@ -217,7 +208,7 @@ class GroupLink(LeaderLink):
     def describe(self) -> dict[str, Any]:
         """The group's own part of the status."""
         with self.state.lock:
-            waiting, rows = self._leader.untold_pushes, self._rows.moved
+            waiting, rows = self._leader.untold_pushes, len(self._rows)
         return {
             "group": self._group.name,
             "leader": self._group.leader,
@@ -230,8 +221,8 @@ class GroupLink(LeaderLink):
             "unconfirmed": len(self.client.log),
             "rows_out": self._rows_out,
             "rows_in": self._rows_in,
-            "bytes_out": self.client.bytes.sent,
-            "bytes_in": self.client.bytes.received,
+            "bytes_out": self.client.bytes_sent,
+            "bytes_in": self.client.bytes_received,
             "groups": self._groups,
         }
 
@@ -253,10 +244,8 @@ class GroupLink(LeaderLink):
             at = Moment(time.monotonic(), self.state.config.calendar.iso)
             nodes = node_status(self.state, (), at.now)
             departed = sorted(self.state.reports.departed & nodes.keys())
-            shards = self.state.rows.describe(at)["shards"]
         for name in _NODE_FIGURES:
-            figures[f"told_{name}"] = own[name]
-            figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)
+            figures[f"node_{name}"] = getattr(meters, name)
         return {"nodes": nodes, "figures": figures, "departed": departed}
 
     def _take(self) -> Taken | None:
@@ -268,15 +257,12 @@ class GroupLink(LeaderLink):
             self.state.changes.check()
             if self._cut is None and self._leader.untold:
                 # First the moves: what there is no memory for is tried again.
-                moves = self._rows.take_moves()
+                moves = self._rows.take()
                 pushes, digests = self._leader.take()
                 self._cut = Cut(pushes, digests, tuple(drained(self.state.scores)), moves)
-            elif self._cut is None:
-                self._rows.all_merged()
-            cut = self._cut
-        if cut is None:
+        if self._cut is None:
             return None
-        taken = compose(cut, cut.moves(), self._group, self._sequence + 1, self._groups)
+        taken = compose(self._cut, self._group, self._sequence + 1, self._groups)
         self._cut = None
         self._sequence += 1
         self.client.keep(taken.entry)
@@ -288,14 +274,12 @@ class GroupLink(LeaderLink):
         """Ask what changed, and have it here."""
         changes = self._changes()
         self._groups, self._asks = changes.groups, changes.asks
-        if not self._seen:
+        if self._seen is None:
             self._resume(changes)
         self._follow_words(changes)
-        mended = self._rows.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
-            rest = ids[~np.isin(ids % self.state.config.shards, mended)]
-            for at in range(0, len(rest), self._most_rows):
-                some = rest[at : at + self._most_rows]
+            for at in range(0, len(ids), self._most_rows):
+                some = ids[at : at + self._most_rows]
                 self._rows_in += self._rows.adopt(table, some, self._live(table, some))
         taken, self._under_way = self._under_way, None
         for table, (ids, rows) in ({} if taken is None else taken.rows).items():
@@ -347,7 +331,6 @@ class GroupLink(LeaderLink):
                 ledger.restore(at.node, at.sequence, at.tokens, at.offset)
                 ledger.of(at.node).durable = at.durable
         reached = {at.node: at.sequence for at in changes.nodes}
-        self._rows.begin(reached)
         self._sent(reached)
 
     def _changes(self) -> RemoteChanges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,12 +41,12 @@ class NewPushes:
 
 @dataclass(frozen=True)
 class Cut:
-    """All that was pushed until one moment; `moves` gives the rows, as they were then."""
+    """All that was pushed until one moment, and the rows as they were then."""
 
     pushes: dict[str, NewPushes]
     digests: tuple[str, ...]
     scored: tuple[WindowScore, ...]
-    moves: Callable[[], Moves]
+    moves: Moves
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Taken:
     rows: dict[Table, tuple[IntArray, FloatArray]]
 
 
-def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: int) -> Taken:
+def compose(cut: Cut, group: GroupConfig, sequence: int, groups: int) -> Taken:
     """The entry of what was cut, with rows in the shares of so many groups."""
     half = group.rows == "float16"
     parts = _few_lags([merged(pushed.pushes) for pushed in cut.pushes.values()])
@@ -68,13 +68,13 @@ def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: i
         )
     counts = [part.counts for part in parts]
     deltas, rows = [], {}
-    for table, each in moved.items():
-        shares = np.ones(len(each.slots), dtype=np.float32)
+    for table, moved in cut.moves.items():
+        shares = np.ones(len(moved.ids), dtype=np.float32)
         if table is not Table.SUB:
-            shares = group_shares(_occurrences(counts, each.slots), groups, group.curvature)
-        delta, held = _sent(each, shares, half=half)
-        deltas.append(RowDelta(table, each.slots, delta))
-        rows[table] = (each.slots, held)
+            shares = group_shares(_occurrences(counts, moved.ids), groups, group.curvature)
+        delta, at_leader = _sent(moved, shares, half=half)
+        deltas.append(RowDelta(table, moved.ids, delta))
+        rows[table] = (moved.ids, at_leader)
     entry = GroupEntry(
         group.name,
         sequence,

@@ -18,12 +18,10 @@ from yeoron_lab.shards.spec import ShardSpec
 class HeldRows:
     """Tables and places of one shard. The shard's lock guards them.
 
-    in_order   ids are given in order, so that one below `next_id` was given before; those that a
-               leading group gave come in any
-    next_id    the first id that was not given yet
+    next_id  the first id that was not given yet; ids are given in order
     """
 
-    def __init__(self, spec: ShardSpec, *, in_order: bool = True) -> None:
+    def __init__(self, spec: ShardSpec) -> None:
         config = spec.server
         self.spec = spec
         self.tables = Tables(
@@ -35,7 +33,6 @@ class HeldRows:
             buckets=spec.buckets,
             part=TablesPart(spec.dim, spec.columns.start, spec.index, spec.count),
         )
-        self._in_order = in_order
         self.map = RowMap()
         self.next_id = 0
 
@@ -59,14 +56,12 @@ class HeldRows:
         if len(gone):
             self.map.free(gone)
             self.tables.replaced(gone)
-        first = max(entry.first, self.next_id) if self._in_order else entry.first
+        first = max(entry.first, self.next_id)
         ids = np.arange(first, entry.first + entry.count, dtype=np.int64)
-        if not self._in_order:
-            ids = ids[self.map.slots(ids) < 0]
-        self.give(ids[spec.layout.held(ids, spec.index)])
+        self._give(ids[spec.layout.held(ids, spec.index)])
         self.next_id = max(self.next_id, entry.first + entry.count)
 
-    def give(self, ids: IntArray) -> None:
+    def _give(self, ids: IntArray) -> None:
         """Rows for ids that have none; nothing is given while there is no memory for them."""
         slots = self.map.fresh(len(ids))
         if len(ids):
@@ -99,12 +94,6 @@ class HeldRows:
             )
         rows: IntArray = ids // spec.count
         return rows
-
-    def ids(self, table: Table, slots: IntArray) -> IntArray:
-        """Ids of used slots; of n-grams their buckets."""
-        if table is Table.SUB:
-            return slots * self.spec.count + self.spec.index
-        return self.map.ids(slots)
 
     def own(self, ids: IntArray, what: str) -> None:
         """RefusedError for ids of words that are not this shard's."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.server.ledger.sequence import Ledger, NodeLedger
-from yeoron_lab.shards.log import Change, Key, PushNumber
+from yeoron_lab.shards.log import Change, PushNumber
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,6 @@ class ShardInbox:
         self.waits_for: PushNumber | None = None
         self._index = index
         self._pushes: dict[PushNumber, Push | None] = {}
-        self._sums: dict[Key, Push] = {}
         self._again: set[PushNumber] = set()
 
     def hello(self, node: str, first: int, last: int | None) -> NodeLedger:
@@ -62,23 +61,8 @@ class ShardInbox:
     def put(self, push: Push) -> None:
         """Hold a push that leaves no gap; sent again, the later content counts."""
         self._pushes[push.node, push.sequence] = push
-        self._accept((push.node, push.sequence))
-
-    def check_sum(self, key: Key) -> None:
-        """RefusedError when one of these pushes is in the rows, or leaves a gap."""
-        for node, sequence in key:
-            accepted = self.ledger.of(node).accepted
-            if not self.is_fresh((node, sequence)) or sequence > accepted + 1:
-                raise RefusedError(
-                    f"push {sequence} of node {node} among others: shard {self._index} "
-                    f"expects {accepted + 1}."
-                )
-
-    def put_sum(self, key: Key, push: Push) -> None:
-        """Hold the sum of several nodes' pushes, in the name of the first of them."""
-        self._sums[key] = push
-        for ticket in key:
-            self._accept(ticket)
+        accepted = self.ledger.of(push.node).accepted
+        self.ledger.accept(push.node, max(accepted, push.sequence))
 
     def is_fresh(self, ticket: PushNumber) -> bool:
         """Whether a push is not in the rows. A log that is sent again, to a shard that is ahead of
@@ -88,22 +72,13 @@ class ShardInbox:
 
     def wants(self, entry: Change) -> bool:
         """Whether a push of this entry is not here yet; `waits_for` says which."""
-        summed = self._summed(entry)
-        self.waits_for = next(
-            (
-                ticket
-                for ticket in entry.tickets
-                if self.is_fresh(ticket) and ticket not in summed and ticket not in self._pushes
-            ),
-            None,
-        )
+        lacking = (t for t in entry.tickets if self.is_fresh(t) and t not in self._pushes)
+        self.waits_for = next(lacking, None)
         return self.waits_for is not None
 
     def named(self, entry: Change) -> dict[PushNumber, Push | None]:
         """The pushes of an entry that are not in the rows; None for one that nobody has."""
-        summed = self._summed(entry)
-        tickets = [ticket for ticket in entry.tickets if self.is_fresh(ticket)]
-        return {ticket: summed.get(ticket, self._pushes.get(ticket)) for ticket in tickets}
+        return {t: self._pushes.get(t) for t in entry.tickets if self.is_fresh(t)}
 
     def booked(self, pushes: Mapping[PushNumber, Push | None]) -> None:
         """These pushes of `named` are in the rows now."""
@@ -113,37 +88,3 @@ class ShardInbox:
                 self.lost += 1
             self._pushes.pop((node, sequence), None)
             self.ledger.apply(node, sequence)
-        self._sums = {key: push for key, push in self._sums.items() if self._all_fresh(key)}
-
-    def accepted(self, node: str) -> int:
-        """The last push of a node that is here; the log may want one that came in a sum alone."""
-        last = self.ledger.of(node).accepted
-        lacking = self.waits_for
-        return min(last, lacking[1] - 1) if lacking is not None and lacking[0] == node else last
-
-    def given(self, applied: Mapping[str, int]) -> None:
-        """The rows were given from elsewhere, with each node's pushes up to these."""
-        for node, sequence in applied.items():
-            entry = self.ledger.of(node)
-            entry.applied = sequence
-            entry.accepted = max(entry.accepted, sequence)
-        self._pushes = {key: push for key, push in self._pushes.items() if self.is_fresh(key)}
-
-    def _summed(self, entry: Change) -> dict[PushNumber, Push]:
-        """What is applied for each push that came in a sum; none of sums that are not here."""
-        summed: dict[PushNumber, Push] = {}
-        for key in entry.sums:
-            push = self._sums.get(key)
-            if push is not None and self._all_fresh(key):
-                summed |= {
-                    (node, sequence): Push(node, sequence, push.clock) for node, sequence in key
-                }
-                summed[key[0]] = push
-        return summed
-
-    def _all_fresh(self, key: Key) -> bool:
-        return all(map(self.is_fresh, key))
-
-    def _accept(self, ticket: PushNumber) -> None:
-        node, sequence = ticket
-        self.ledger.accept(node, max(self.ledger.of(node).accepted, sequence))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,8 +52,6 @@ class ShardLink:
     identity  of the training: a shard of another one refuses the primary
     figures  what the shard said last about itself
     failed   why the shard cannot be used, None while it can or is only away
-    follows  the shard keeps nothing on a disk: each incarnation of it has to be given its rows
-    lacks    it has no rows yet, or was started again and has lost them
     """
 
     def __init__(
@@ -64,8 +62,6 @@ class ShardLink:
         *,
         identity: str,
         config: ExchangeConfig,
-        follows: bool = False,
-        on_lacking: Callable[[], None] = lambda: None,
     ) -> None:
         self.index, self.location = index, location
         self._identity, self._config = identity, config
@@ -73,15 +69,13 @@ class ShardLink:
         self.durable = 0
         self.away = True
         self.failed: str | None = None
-        self.follows = self.lacks = follows
-        self._on_lacking = on_lacking
         self._log = log
         self._peer = Peer(location, config, self._greet)
         self._calls = Peer(location, config, self._greet_for_rows)
-        self._epoch, self._sent = 0, 0
+        self._sent = 0
         self._unneeded: set[int] = set()
         self._stopping = threading.Event()
-        self._incarnation, self._wanted, self._asked = 0, 0, -1
+        self._wanted, self._asked = 0, -1
         self._thread = threading.Thread(target=self._run, name=f"shard-{index}", daemon=True)
 
     def start(self) -> None:
@@ -115,19 +109,6 @@ class ShardLink:
         number, position = ask(self.location, self._config, "checkpoint", wait, timeout_s)
         return int(position) if number == self._log.number else 0
 
-    def stand(
-        self, incarnation: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
-    ) -> None:
-        """That incarnation of the shard has been given all rows, as of `at`, and may go on from
-        there.
-        """
-        header = {"op": "stand", "incarnation": incarnation, "at": list(at), "next_id": next_id}
-        self.fetch(Message({**header, "applied": dict(applied)}))
-        # Figures of an earlier incarnation say nothing of this one.
-        self.figures = {**self.figures, "position": at[1]}
-        # Last: from here on the thread sends the log, which must not meet a shard without rows.
-        self._incarnation, self.lacks = incarnation, False
-
     # -- its rows ---------------------------------------------------------------------------
 
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray:
@@ -159,13 +140,6 @@ class ShardLink:
         except ExchangeError as error:
             logger.debug("shard %d: %s", self.index, error)
 
-    def incarnation(self) -> int:
-        """Of the shard as it runs now."""
-        with self._calls.lock:
-            self._calls.drop()
-            self._calls.open()
-            return self._epoch
-
     def fetch(self, message: Message) -> Message:
         """The answer to one request."""
         answer = self._calls.request(message, patient=False)
@@ -174,7 +148,7 @@ class ShardLink:
         return answer
 
     def _greet_for_rows(self) -> Talk[None]:
-        self._epoch = whole((yield self._greeting()).header, "epoch")
+        yield self._greeting()
 
     # -- the log ----------------------------------------------------------------------------
 
@@ -223,12 +197,6 @@ class ShardLink:
     def _greet(self) -> Talk[None]:
         """Hear from where the shard goes on; RefusedError when it lost what it had."""
         header: Any = (yield self._greeting()).header
-        if self.follows and whole(header, "epoch") != self._incarnation:
-            # It keeps nothing on a disk: in another incarnation its rows are first values, and the
-            # log from here on would be carried out on those.
-            self.lacks = True
-            self._on_lacking()
-            raise UnavailableError(f"shard {self.index} has to be given its rows.")
         # Entries up to the floor are dropped: nobody could tell them again. A shard that lacks one,
         # for its folder was emptied or is an old copy, would miss its pushes without a word.
         floor = self._log.floor
@@ -248,18 +216,13 @@ class ShardLink:
 
 
 class PrimaryLinks:
-    """All shards of a primary.
+    """All shards of a primary; `links`: one a shard, from `start` on."""
 
-    follows  they are those of a group that follows
-    links    one a shard, from `start` on
-    """
-
-    def __init__(self, log: ShardLog, layout: Layout, *, follows: bool = False) -> None:
-        self.log, self.layout, self.follows = log, layout, follows
+    def __init__(self, log: ShardLog, layout: Layout) -> None:
+        self.log, self.layout = log, layout
         self.locations: tuple[str, ...] = ()
         self.links: list[ShardLink] = []
         self._restarts: Callable[[], Sequence[int]] = tuple
-        self._when_lacking: list[Callable[[], None]] = []
 
     def connect(
         self,
@@ -278,25 +241,9 @@ class PrimaryLinks:
         self.locations = tuple(locations)
         self._restarts = restarts or (lambda: [0] * len(locations))
         self.links = [
-            ShardLink(
-                index,
-                location,
-                self.log,
-                identity=identity,
-                config=config,
-                follows=self.follows,
-                on_lacking=self._lacking,
-            )
+            ShardLink(index, location, self.log, identity=identity, config=config)
             for index, location in enumerate(reached or locations)
         ]
-
-    def when_lacking(self, call: Callable[[], None]) -> None:
-        """Have `call` called whenever a shard has to be given its rows."""
-        self._when_lacking.append(call)
-
-    def _lacking(self) -> None:
-        for call in self._when_lacking:
-            call()
 
     def __len__(self) -> int:
         return len(self.links)
@@ -323,10 +270,7 @@ class PrimaryLinks:
 
     def tick(self) -> None:
         """Drop entries that every shard has on disk."""
-        # Shards of a group that follows have no disk: the leader's tables are their checkpoint, and
-        # the group's replica drops what those hold.
-        if not self.follows:
-            self.log.drop(min(link.durable for link in self.links))
+        self.log.drop(min(link.durable for link in self.links))
 
     def want_checkpoint(self) -> None:
         for link in self.links:
@@ -397,9 +341,6 @@ class PrimaryLinks:
             }
             for link in self.links
         ]
-
-    def total(self, name: str) -> int:
-        return sum(int(link.figures.get(name, 0)) for link in self.links)
 
 
 def picked(bags: GramBags, which: npt.NDArray[np.bool_]) -> GramBags:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -38,13 +37,6 @@ _ID_BYTES = 24
 
 PushNumber = tuple[str, int]
 """A push: its node, and its number there."""
-Key = tuple[PushNumber, ...]
-"""Pushes of a group of nodes whose rows came added up (aggregators).
-
-Which of two forms a shard applies is decided by the primary's log alone: a sum, when it took the
-message that names all of the pushes, or each node's own rows. A node still has its own; so a shard
-that lacks a sum, having been started again, adds up what the nodes send it instead.
-"""
 
 
 @dataclass(frozen=True)
@@ -62,15 +54,11 @@ class Change:
 
     scale    by which they are multiplied; 0: they are dropped
     average  a row moves by the mean over those of them that hold it
-    sums     those of them whose rows came added up, each as its tickets
-    plain    rows are added past the optimiser: another group's has shrunk them already
     """
 
     tickets: tuple[PushNumber, ...]
     scale: float
     average: bool = False
-    sums: tuple[Key, ...] = ()
-    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,12 +68,7 @@ class CopyRows:
     number: int
 
 
-@dataclass(frozen=True)
-class TakeMoves:
-    """Set aside how far rows have moved since the entry before this one (groups that follow)."""
-
-
-LogEntry = Admit | Change | CopyRows | TakeMoves
+LogEntry = Admit | Change | CopyRows
 
 
 @dataclass
@@ -188,64 +171,12 @@ class ShardLog:
             self._entries = deque(from_json(each) for each in held["entries"])
 
 
-class LoggedSums:
-    """On the primary: writes changes to the log, and which of their pushes came in one sum.
-
-    All pushes of a sum are in one entry, so that no checkpoint of a shard comes between them.
-    """
-
-    def __init__(self, log: ShardLog) -> None:
-        self._log = log
-        self._open: list[Key] = []
-        self._gathered: list[Change] | None = None
-
-    def append(self, change: Change) -> None:
-        """Write it, or hold it until all pushes of a message were taken."""
-        if self._gathered is None:
-            self._write(change)
-        else:
-            self._gathered.append(change)
-
-    @contextmanager
-    def together(self, tickets: Key) -> Iterator[None]:
-        """These pushes, taken in here, came in one sum."""
-        self._open.append(tickets)
-        self._gathered = []
-        try:
-            yield
-        finally:
-            gathered, self._gathered = self._gathered, None
-            for change in _merged(gathered):
-                self._write(change)
-
-    def _write(self, change: Change) -> None:
-        if self._open:
-            named = set(change.tickets)
-            sums = tuple(key for key in self._open if named.issuperset(key))
-            self._open = [key for key in self._open if named.isdisjoint(key)]
-            change = replace(change, sums=sums)
-        self._log.append(change)
-
-
-def _merged(changes: Sequence[Change]) -> list[Change]:
-    """One after the other, those that do the same are one."""
-    merged: list[Change] = []
-    for change in changes:
-        last = merged[-1] if merged else None
-        if last is None or change.average or replace(change, tickets=last.tickets) != last:
-            merged.append(change)
-        else:
-            merged[-1] = replace(last, tickets=last.tickets + change.tickets)
-    return merged
-
-
 def _weight(entry: LogEntry) -> int:
     """What an entry counts towards `MOST_EVICTED`."""
     if isinstance(entry, Admit):
         return len(entry.evicted) + entry.count // 10
     if isinstance(entry, Change):
-        named = (entry.tickets, *entry.sums)
-        return sum(3 + len(node) for tickets in named for node, _ in tickets)
+        return sum(3 + len(node) for node, _ in entry.tickets)
     return 1
 
 
@@ -254,11 +185,9 @@ def as_json(entry: LogEntry) -> list[Any]:
     if isinstance(entry, Admit):
         return ["admit", entry.first, entry.count, entry.evicted.tolist()]
     if isinstance(entry, Change):
-        sums = [[list(ticket) for ticket in each] for each in entry.sums]
-        tickets = [list(each) for each in entry.tickets]
-        more = [sums, True] if entry.plain else [sums] if sums else []
-        return ["change", tickets, entry.scale, entry.average, *more]
-    return ["moves"] if isinstance(entry, TakeMoves) else ["copy", entry.number]
+        tickets = [list(ticket) for ticket in entry.tickets]
+        return ["change", tickets, entry.scale, entry.average]
+    return ["copy", entry.number]
 
 
 def from_json(values: Any) -> LogEntry:
@@ -268,28 +197,14 @@ def from_json(values: Any) -> LogEntry:
         first, count, evicted = rest
         return Admit(int(first), int(count), np.array(evicted, dtype=np.int64))
     if kind == "change":
-        named, scale, average, *more = rest
-        sums = tuple(_tickets(each) for each in (more[0] if more else ()))
-        plain = bool(more[1]) if len(more) > 1 else False
-        return Change(_tickets(named), float(scale), bool(average), sums, plain)
-    if kind == "moves":
-        return TakeMoves()
+        # A checkpoint of a training with aggregators, as there was until 30 November 2026, names
+        # sums as well: of those pushes the nodes have their own rows, which the shards wait for.
+        named, scale, average, *_ = rest
+        tickets = tuple((str(node), int(sequence)) for node, sequence in named)
+        return Change(tickets, float(scale), bool(average))
     if kind == "copy":
         return CopyRows(int(rest[0]))
     raise ValueError(f"entry {kind!r}: not known")
-
-
-def _tickets(named: Any) -> tuple[PushNumber, ...]:
-    return tuple((str(node), int(sequence)) for node, sequence in named)
-
-
-def position(at: object) -> tuple[int, int] | None:
-    """An incarnation of the primary and a position in its log, where a server has shards."""
-    if at is None:
-        return None
-    if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):
-        raise RefusedError("message: 'at' must be two whole numbers.")
-    return at[0], at[1]
 
 
 def string(header: Mapping[str, Any], name: str, most: int = 4096) -> str:
@@ -301,11 +216,12 @@ def string(header: Mapping[str, Any], name: str, most: int = 4096) -> str:
 
 
 def at_of(message: Message) -> LogPosition:
-    """The place up to which the sender has read the log; RefusedError when it is missing."""
-    at = position(message.header.get("at"))
-    if at is None:
-        raise RefusedError("message: 'at' is missing.")
-    return at
+    """Incarnation and position up to which the log is to be carried out; RefusedError when it is
+    missing."""
+    at = message.header.get("at")
+    if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):
+        raise RefusedError("message: 'at' must be two whole numbers.")
+    return at[0], at[1]
 
 
 def table_of(message: Message) -> Table:

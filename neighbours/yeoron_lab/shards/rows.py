@@ -37,7 +37,7 @@ from embedding.server.words.vocabulary import Admission
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.client.split import Layout
 from yeoron_lab.shards.link import LateError, LateShardsError, PrimaryLinks
-from yeoron_lab.shards.log import Change, CopyRows, Key, LoggedSums, ShardLog
+from yeoron_lab.shards.log import Change, CopyRows, ShardLog
 
 T = TypeVar("T")
 
@@ -65,6 +65,12 @@ class ShardedRows(RowStore):
                 f"buckets {shape.buckets} with {config.shards} shards: each holds some of the rows "
                 f"of n-grams; at least {config.shards} are needed."
             )
+        if config.group.leader is not None:
+            raise ConfigError(
+                f"group.leader with {config.shards} shards and split {config.split}: groups tell "
+                "each other how far the rows of one process have moved; 1 shard with split rows is "
+                "accepted."
+            )
         if config.split == "columns":
             columns().check_server(config, shape)
         self._config = config
@@ -86,12 +92,7 @@ class ShardedRows(RowStore):
             biases=shape.biases,
         )
         self.log = ShardLog(setup.epoch, config.max_message_bytes)
-        self._changes = LoggedSums(self.log)
-        self.links = PrimaryLinks(
-            self.log,
-            Layout(config.shards, config.split, shape.dim),
-            follows=config.group.leader is not None,
-        )
+        self.links = PrimaryLinks(self.log, Layout(config.shards, config.split, shape.dim))
         self._copies = 0
 
     def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
@@ -168,16 +169,7 @@ class ShardedRows(RowStore):
             change = Change(tickets, 0.0)
             if isinstance(instruction, Apply):
                 change = Change(tickets, instruction.scale, instruction.combine is not None)
-            self._changes.append(change)
-
-    def released_entry(self, writer: str, sequence: int) -> None:
-        """An entry of another server is applied, whose rows came to the shards under this name."""
-        plain = self.tables.optimizer.name != "sum"
-        self._changes.append(Change(((writer, sequence),), 1.0, plain=plain))
-
-    def together(self, tickets: Key) -> AbstractContextManager[None]:
-        """Pushes (node, sequence) that are taken in here came as one sum of rows."""
-        return self._changes.together(tickets)
+            self.log.append(change)
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         return len(self.slots(delta.table, delta.ids, "push"))

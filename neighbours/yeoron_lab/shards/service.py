@@ -27,7 +27,6 @@ from embedding.exchange.protocol import (
     Push,
     version_refused,
 )
-from embedding.exchange.relay import TOGETHER, aggregation
 from embedding.exchange.rows import KeptByNode, answering, kept_by_node
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
@@ -46,7 +45,7 @@ from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.log import at_of, from_json, string, table_of
 from yeoron_lab.shards.recovery import ShardRecovery
 from yeoron_lab.shards.spec import ShardSpec
-from yeoron_lab.shards.state import SHARD_GROUPS, NotReachedError, ShardState
+from yeoron_lab.shards.state import NotReachedError, ShardState
 
 logger = logging.getLogger(__name__)
 
@@ -84,8 +83,9 @@ def answer_pull(
 
 def acknowledged(state: ShardState, node: str) -> Message:
     """How far a node's pushes are here."""
-    accepted, durable = state.inbox.accepted(node), state.durable(node)
-    return Message({"status": "ok", "accepted": accepted, "durable": durable, "epoch": state.epoch})
+    entry = state.inbox.ledger.of(node)
+    header = {"status": "ok", "accepted": entry.accepted, "durable": entry.durable}
+    return Message({**header, "epoch": state.epoch})
 
 
 def check_lost(node: str, lost: int) -> None:
@@ -110,7 +110,8 @@ class ShardServer:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         self.recovery: ShardRecovery | None = None
         try:
-            self.state = _state(spec, folder)
+            epoch = int(time.time() * 1000) if folder is None else folder.next_epoch()
+            self.state = ShardState(spec, epoch=epoch)
             if folder is not None:
                 every = config.checkpoint_every_s
                 self.recovery = ShardRecovery(self.state, folder, every_s=every)
@@ -157,14 +158,6 @@ class ShardServer:
             return [self.state.cursor.number, self.state.cursor.durable]
 
 
-def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:
-    grouping = SHARD_GROUPS.first()
-    if spec.server.group.leader is not None and grouping is not None:
-        return grouping.following(spec)
-    epoch = int(time.time() * 1000) if folder is None else folder.next_epoch()
-    return ShardState(spec, epoch=epoch)
-
-
 class ShardSession:
     """What one stream, a node's or the primary's, has said so far."""
 
@@ -174,13 +167,10 @@ class ShardSession:
         self.number = 0
         self._leads = 0
         self._kept = kept_by_node(state.tables.seed)
-        grouping = SHARD_GROUPS.first()
-        self._group = None if grouping is None else grouping.conversation(state, lambda: self.node)
         self._calls: dict[str, Call] = {
             "pull": self._pull,
             "push": self._push,
             "confirm": self._confirm,
-            **({} if self._group is None else self._group.calls()),
         }
         if state.spec.server.split == "columns":
             self._calls |= columns().calls(state, lambda: self.node)
@@ -190,16 +180,12 @@ class ShardSession:
             "sums": self._sums,
             "copied": self._copied,
             "forget": self._forget,
-            **({} if grouping is None else grouping.primary_calls(state)),
         }
 
     @property
     def meters(self) -> Meters:
-        """Bytes of the primary are not those of nodes, and those of groups neither."""
-        if self._leads:
-            return self.state.peers.primary
-        of_group = self._group is not None and self._group.speaks
-        return self.state.peers.groups if of_group else self.state.meters
+        """Bytes of the primary are not those of nodes."""
+        return self.state.led if self._leads else self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         message = received(chunk, size, parts, self.state.spec.server.max_message_bytes)
@@ -208,8 +194,6 @@ class ShardSession:
             return self._hello(message)
         if operation == "lead":
             return self._lead(message)
-        if operation == TOGETHER:
-            return aggregation().taken_by_shard(self.state, message)
         calls = self._leading if self._leads else self._calls
         if not (self.node or self._leads):
             raise RefusedError("the first message of a stream must be `hello` or `lead`.")

@@ -10,20 +10,18 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.kernel.registry import NoTraits, Registry
 from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.rows.composing import GramBags
@@ -34,15 +32,13 @@ from yeoron_lab.averaging import averaged
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.heldrows import HeldRows
 from yeoron_lab.shards.inbox import ShardInbox
-from yeoron_lab.shards.log import Admit, Change, CopyRows, Key, LogEntry, PushNumber
+from yeoron_lab.shards.log import Admit, Change, CopyRows, LogEntry, PushNumber
 from yeoron_lab.shards.spec import ShardSpec
 
 logger = logging.getLogger(__name__)
 
 SHARD_WAIT_S = 1.0
 """How long a read is held before it is answered `waiting`."""
-
-UNBOUND = 2**62 - 1
 
 
 class HeldCopy:
@@ -88,14 +84,12 @@ class LogCursor:
     position  of the last entry that is in the rows
     durable   of the last one that is in a checkpoint
     queue     entries behind `position`, in order
-    given     where rows that came from elsewhere began (`begin_at`)
     """
 
     number: int = 0
     position: int = 0
     durable: int = 0
     queue: deque[LogEntry] = field(default_factory=deque)
-    given: int = 0
 
     def restart(self, number: int) -> None:
         """The primary was started again, and with it its log."""
@@ -121,16 +115,6 @@ class LogCursor:
     def has_reached(self, at: LogPosition) -> bool:
         return self.number == at[0] and self.position >= at[1]
 
-    def begin_at(self, at: LogPosition) -> bool:
-        """Go on from the place of rows that were given; False: that is not how this shard stands.
-
-        Said again, as when the answer was lost, the later place counts, until the log goes on.
-        """
-        if at[0] != self.number or self.position not in (0, self.given):
-            return False
-        self.position = self.given = at[1]
-        return True
-
 
 class NotReachedError(Exception):
     """The log is not carried out up to the position that was named; the same may be asked again.
@@ -143,41 +127,17 @@ class NotReachedError(Exception):
         self.waits_for = waits_for
 
 
-@dataclass
-class PeerMeters:
-    """What the primary and server groups send and get: it is not counted with what nodes do."""
-
-    primary: Meters = field(default_factory=Meters)
-    groups: Meters = field(default_factory=Meters)
-
-
-class MovedSince(Protocol):
-    """How far rows have moved since the leading group heard of it last (under the lock)."""
-
-    def __len__(self) -> int: ...
-
-    def set_aside(self, position: int) -> None:
-        """Keep what has moved until this position of the log, until the group has fetched it."""
-
-
 class ShardState:
     """Rows, slots, pushes that wait and the log's position, consistent under `lock`.
 
     held      rows and where they lie
-    moved     how far they have moved, where the shard is part of a replica; None elsewhere
     inbox     pushes that wait for the log
     cursor    how far the log is carried out
     changing  carries its entries out, each as a whole
-    meters    what nodes send and get; peers: what others do
+    meters    what nodes send and get; led: what the primary does
     """
 
-    def __init__(
-        self,
-        spec: ShardSpec,
-        *,
-        epoch: int,
-        moved: Callable[[HeldRows], MovedSince] | None = None,
-    ) -> None:
+    def __init__(self, spec: ShardSpec, *, epoch: int) -> None:
         self.spec = spec
         self.epoch = epoch
         self.identity = spec.identity
@@ -185,11 +145,10 @@ class ShardState:
         self.changed = threading.Condition(self.lock)
         self.closing = False
         self.started = time.monotonic()
-        self.held = HeldRows(spec, in_order=moved is None)
-        self.moved = None if moved is None else moved(self.held)
+        self.held = HeldRows(spec)
         keeps = spec.server.state_dir is not None
         self.inbox = ShardInbox(spec.index, keeps_checkpoints=keeps)
-        self.meters, self.peers = Meters(), PeerMeters()
+        self.meters, self.led = Meters(), Meters()
         self.cursor = LogCursor()
         self.changing = Changing(f"shard {spec.index}")
         self._copies: dict[int, HeldCopy] = {}
@@ -259,23 +218,6 @@ class ShardState:
             )
         return copy.pick(table, ids)
 
-    def stand(
-        self, incarnation: int, at: LogPosition, applied: Mapping[str, int], next_id: int
-    ) -> None:
-        """The rows here are those of position `at`, with each node's pushes up to `applied`.
-
-        incarnation  of this shard, in which it was given them: one that was started again meanwhile
-                     has only some of them, and would go on from a position that it never had
-        """
-        with self.changed:
-            if incarnation != self.epoch or not self.cursor.begin_at(at):
-                raise RefusedError(
-                    f"stand: shard {self.spec.index} is not the one whose rows were given."
-                )
-            self.held.next_id = max(self.held.next_id, next_id)
-            self.inbox.given(applied)
-            self.changed.notify_all()
-
     def forget_copy(self, number: int) -> None:
         with self.lock:
             self._copies.pop(number, None)
@@ -322,22 +264,6 @@ class ShardState:
             self._advance()
             return entry
 
-    def push_together(self, key: Key, push: Push) -> None:
-        """Take the rows of several nodes' pushes, added up, as `push` takes those of one."""
-        push = checked(push, self.tables.dim, self.spec.server.max_message_bytes)
-        with self.changed:
-            self.inbox.check_sum(key)
-            self.held.check_own(push)
-            self.inbox.put_sum(key, push)
-            self._advance()
-
-    def durable(self, node: str) -> int:
-        """The last push of a node that is in a checkpoint of this shard.
-
-        Of a replica the leader's checkpoint says that: this shard sets no bound.
-        """
-        return UNBOUND if self.moved is not None else self.inbox.ledger.of(node).durable
-
     def progress(self) -> dict[str, Any]:
         """Figures for the primary's status, JSON-safe (under the lock)."""
         meters, inbox = self.meters, self.inbox
@@ -356,8 +282,7 @@ class ShardState:
             "bytes_deltas": meters.delta_bytes,
             "bytes_in": meters.bytes_in,
             "bytes_out": meters.bytes_out,
-            "bytes_led": self.peers.primary.bytes_in + self.peers.primary.bytes_out,
-            "moved_rows": 0 if self.moved is None else len(self.moved),
+            "bytes_led": self.led.bytes_in + self.led.bytes_out,
             "waits_for": None if inbox.waits_for is None else list(inbox.waits_for),
             "stuck": self.changing.stuck,
             "pause_ms": meters.checkpoint_pause_s * 1000,
@@ -401,11 +326,7 @@ class ShardState:
             return [partial(self.held.admit, entry)]
         if isinstance(entry, Change):
             return self._change(entry)
-        if isinstance(entry, CopyRows):
-            return [partial(self._copy, entry)]
-        return (
-            [] if self.moved is None else [partial(self.moved.set_aside, self.cursor.position + 1)]
-        )
+        return [partial(self._copy, entry)]
 
     def _copy(self, entry: CopyRows) -> None:
         self._copies[entry.number] = HeldCopy(self.held, self.lock)
@@ -416,10 +337,9 @@ class ShardState:
         held = [push for push in pushes.values() if push is not None]
         if entry.scale:
             moved = [self._moved(push) for push in held]
-            scale = None if entry.plain else entry.scale
             combine = averaged if entry.average else None
             for delta, writer in deltas_of(moved, entry.scale, combine):
-                yield partial(self._add, delta, scale, writer)
+                yield partial(self._add, delta, entry.scale, writer)
         yield partial(self._book, entry, pushes)
 
     def _book(self, entry: Change, pushes: Mapping[PushNumber, Push | None]) -> None:
@@ -429,11 +349,11 @@ class ShardState:
         self.inbox.booked(pushes)
         self.meters.pushes += len(pushes)
 
-    def _add(self, delta: RowDelta, scale: float | None, writer: str | None) -> None:
+    def _add(self, delta: RowDelta, scale: float, writer: str | None) -> None:
         """All of these rows change, or none; see Tables.change."""
         slots = self.held.places(delta.table, delta.ids, "push")
         changed = self.tables.change(delta.table, slots, delta.values, scale, writer)
-        self.meters.rows_in += 0 if scale is None else changed
+        self.meters.rows_in += changed
         self.meters.dropped_rows += len(slots) - changed
 
     def _moved(self, push: Push) -> Push:
@@ -450,37 +370,3 @@ class ShardState:
             )
             if not self.cursor.has_reached(at):
                 raise NotReachedError(self.inbox.waits_for)
-
-
-class GroupConversation(Protocol):
-    """What a group that follows asks of a shard of the leading group.
-
-    speaks  whether a stream is a group's: its bytes are not those of nodes
-    """
-
-    speaks: bool
-
-    def calls(self) -> Mapping[str, Callable[[Message], Message]]:
-        """Operations by name."""
-
-
-class ShardGroups(Protocol):
-    """What makes shards of a server to those of a group."""
-
-    @staticmethod
-    def following(spec: ShardSpec) -> ShardState:
-        """A shard of a server that follows: without rows at first."""
-
-    @staticmethod
-    def primary_calls(shard: ShardState) -> Mapping[str, Callable[[Message], Message]]:
-        """What a primary asks of its shard besides; nothing where its server follows none."""
-
-    @staticmethod
-    def conversation(shard: ShardState, who: Callable[[], str]) -> GroupConversation:
-        """What a group may ask on one stream; `who`: the group that greeted on it."""
-
-
-SHARD_GROUPS: Registry[type[ShardGroups], NoTraits] = Registry(
-    "kind of shards of server groups", "yeoron.shard_groups"
-)
-"""A shard takes the first."""

@@ -18,12 +18,10 @@ from killing import (
     PATIENCE_S,
     Chaos,
     chaos,
-    children,
     corpus,
     learnt_once,
 )
 
-from embedding.exchange.client import ParameterClient
 from embedding.server.config import GroupConfig, ServerConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -39,10 +37,10 @@ pytestmark = [pytest.mark.laboratory, pytest.mark.slow, pytest.mark.timeout(1800
 class Group:
     """A group that follows, in a process of its own that can be killed."""
 
-    def __init__(self, found: Chaos, shards: int) -> None:
+    def __init__(self, found: Chaos) -> None:
         place = GroupConfig(leader=found.client.location, name="b", every_s=0.2)
         config = {"port": lasting_port(), "min_count": 2, "config_digest": MODEL.digest()}
-        self.config = ServerConfig(**config, group=place, shards=shards)
+        self.config = ServerConfig(**config, group=place)
         self.location = f"grpc://127.0.0.1:{self.config.port}"
         self.policy = found.policy
         self.process: BaseProcess | None = None
@@ -55,23 +53,14 @@ class Group:
         self.process.kill()
         self.process.join(300)
 
-    def kill_shard(self) -> None:
-        """Once the group serves: a server that loses a shard while it starts ends."""
-        assert self.process is not None
-        with ParameterClient(self.location, node="looker", config=CLIENT) as client:
-            client.status()
-        children(self.process, 1)[0].kill()
-
 
 @contextmanager
-def grouped(
-    folder: Path, policy: str, lines: int, *, shards: int = 1
-) -> Iterator[tuple[Chaos, Group, Counter[str]]]:
+def grouped(folder: Path, policy: str, lines: int) -> Iterator[tuple[Chaos, Group, Counter[str]]]:
     """A leader with node n0 and a group with node n1, which learn a corpus."""
     path = folder / "c.txt"
     words = corpus(path, lines)
-    with chaos(folder, policy, shards=shards) as (found, pool):
-        group = Group(found, shards)
+    with chaos(folder, policy) as (found, pool):
+        group = Group(found)
         group.serve()
         try:
             for i, server in enumerate((found.client.location, group.location)):
@@ -134,26 +123,3 @@ def test_groups_are_killed_one_after_the_other(tmp_path: Path) -> None:
         found.serve()
         group.serve()
         ended(found, words)
-
-
-def test_shards_of_groups_are_killed_one_after_the_other(tmp_path: Path) -> None:
-    with grouped(tmp_path, "ssp", 20_000, shards=2) as (found, group, words):
-        found.reach(words.total() * 0.15)
-        group.kill_shard()
-        found.reach(words.total() * 0.3)
-        found.kill_shards(1)
-        found.reach(words.total() * 0.45)
-        found.kill_server()
-        found.serve()
-        found.reach(words.total() * 0.6)
-        group.kill()
-        # What a group told is lost where it and a shard die before the next checkpoint
-        # (docs/concepts/server.md); n0 alone may bring the rest of the corpus before that.
-        found.client.checkpoint(wait=True)
-        group.serve()
-        found.reach(words.total() * 0.8)
-        found.kill_shards(1)
-        group.kill_shard()
-        ended(found, words)
-        shards = found.client.status()["shards"]
-        assert [shard["lost_pushes"] + shard["repeated_pushes"] for shard in shards] == [0, 0]

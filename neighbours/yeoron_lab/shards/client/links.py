@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from embedding.exchange.channel import ask
+from embedding.exchange.codec import to_message
 from embedding.exchange.protocol import Push, Welcome
-from embedding.exchange.pushlog import P
 from embedding.exchange.rows import KeptRows
 from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
@@ -28,31 +29,29 @@ CLOSE_S = 5.0
 """How long a goodbye waits for the last pushes to be in every shard's checkpoint."""
 
 
-class ShardLinks(RowLinks[P]):
+class ShardLinks(RowLinks[Push]):
     """The streams to shards, a thread for each, and one that looks after them.
 
     The streams are used under the session's lock alone, whichever thread does.
 
-    split     (push or entry, shards) → the part of each shard
-    messages  how a part is sent
-    rest      what is left of a push for the server itself
-    keeping   (shards) → what is kept of the rows of each
-    send      sends a shard its part of a new push
+    split    (push, shards) → the part of each shard
+    keeping  (shards) → what is kept of the rows of each
+    encode   how a part is sent
+    send     sends a shard its part of a new push
     """
 
     def __init__(
         self,
-        session: Session[P],
+        session: Session[Push],
         *,
-        split: Callable[[P, int], list[Push]],
-        messages: Callable[[Push], Sequence[Message]],
-        rest: Callable[[P], P],
-        keeping: Callable[[int], Sequence[KeptRows]] = lambda shards: [KeptRows()] * shards,
+        split: Callable[[Push, int], list[Push]],
+        keeping: Callable[[int], Sequence[KeptRows]],
+        encode: Callable[[Push], Message] = to_message,
         send: Callable[[ShardStream, Push], None] = ShardStream.push,
     ) -> None:
         self._session = session
-        self._split, self._messages, self._rest = split, messages, rest
-        self._keeping, self._send = keeping, send
+        self._split, self._keeping = split, keeping
+        self._encode, self._send = encode, send
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
@@ -89,11 +88,12 @@ class ShardLinks(RowLinks[P]):
             future.exception()
         return [future.result() for future in futures]
 
-    def spread(self, push: P) -> None:
+    def spread(self, push: Push) -> None:
         self.each(self._send, self._split(push, len(self)))
 
-    def rest(self, push: P) -> P:
-        return self._rest(push)
+    def rest(self, push: Push) -> Push:
+        """What was read, without what it moved."""
+        return replace(push, deltas=(), packed=(), minibatches=None, keeps=False)
 
     def tend(self) -> None:
         """Look at every shard; one that was started again gets what it lost."""
@@ -156,7 +156,7 @@ class ShardLinks(RowLinks[P]):
                 unconfirmed=partial(unconfirmed, index),
                 held=lambda: session.log.held,
                 kept=kept,
-                messages=self._messages,
+                encode=self._encode,
                 stop=session.peer.stop,
             )
             for index, (location, kept) in enumerate(

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from embedding.exchange.codec import to_message
 from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rows import KeptRows, MakeRows, NodeRows, kept_rows
@@ -32,7 +31,7 @@ class ShardedNodeRows(NodeRows):
     nothing of what is kept of the others. What compression keeps back is one store for all.
     """
 
-    links: ShardLinks[Push]
+    links: ShardLinks
 
     def keeping(self, shards: int) -> Sequence[KeptRows]:
         """Begin with so many shards; each may take its part of `cache_bytes`."""
@@ -58,13 +57,7 @@ class RowsOnShards(ShardedNodeRows):
 
     def __init__(self, session: Session[Push], feedback: Sending) -> None:
         super().__init__(session, feedback)
-        self.links = ShardLinks(
-            session,
-            split=split_push,
-            messages=lambda part: [to_message(part)],
-            rest=without_rows,
-            keeping=self.keeping,
-        )
+        self.links = ShardLinks(session, split=split_push, keeping=self.keeping)
 
     def pull(self, request: PullRequest) -> PulledRows:
         patience = self.session.config.pull_timeout_s
@@ -119,8 +112,3 @@ class RowsOnShards(ShardedNodeRows):
 def node_rows(split: str) -> MakeRows:
     """Of a node, where shards hold rows, or columns."""
     return columns().node_rows if split == "columns" else RowsOnShards
-
-
-def without_rows(push: Push) -> Push:
-    """What was read, without what it moved."""
-    return replace(push, deltas=(), packed=(), minibatches=None, keeps=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.peer import Peer, Talk, converse, say
+from embedding.exchange.peer import Peer, Talk, converse
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.rows import KeptRows
 from embedding.exchange.wire import Message, whole
@@ -24,7 +24,7 @@ class ShardStream:
 
     unconfirmed  (sequence) → this shard's parts of the pushes after it that the node still has
     held         the first push that the node still has or will make, and the last it has made
-    messages     how a part is sent
+    encode       how a part is sent
     stop         set when the process was told to stop: then nothing is tried for long
     kept         what the node keeps of this shard's rows
     durable      last push of this node that is in a checkpoint of this shard
@@ -39,7 +39,7 @@ class ShardStream:
         unconfirmed: Callable[[int], Sequence[Push]],
         held: Callable[[], tuple[int, int]],
         kept: KeptRows,
-        messages: Callable[[Push], Sequence[Message]],
+        encode: Callable[[Push], Message],
         stop: threading.Event | None = None,
     ) -> None:
         self.location = location
@@ -48,10 +48,10 @@ class ShardStream:
         self.peer = Peer(location, config, self._greet, name=f"node {node}", stop=stop)
         self._greeted = False
         self._node = node
-        self._unconfirmed, self._held, self._messages = unconfirmed, held, messages
+        self._unconfirmed, self._held, self._encode = unconfirmed, held, encode
 
     def push(self, push: Push) -> None:
-        self._taken(self.peer.run(lambda channel: converse(channel, self._sent(push))))
+        self._taken(self.peer.request(self._encode(push)))
 
     def pull(self, at: tuple[int, int], asked: Mapping[Table, IntArray], *, half: bool) -> Message:
         """Ask for rows as they are at this position of the log or later, with what is kept of
@@ -105,12 +105,8 @@ class ShardStream:
                 "node %s: sending %d pushes to %s again", self._node, len(lost), self.location
             )
         for push in lost:
-            answer = yield from self._sent(push)
+            answer = yield self._encode(push)
         return answer
-
-    def _sent(self, push: Push) -> Talk[Message]:
-        """Send a push; the answer to its last message."""
-        return say(self._messages(push))
 
     def _taken(self, answer: Message) -> None:
         self.durable = max(self.durable, whole(answer.header, "durable"))
