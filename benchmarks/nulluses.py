@@ -45,7 +45,6 @@ from embedding.worker.corpus.corpus import document_key, line_units
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from yeoron_bench.drift import documents
-from yeoron_bench.driftjudging import PLANTED_SOURCES
 from yeoron_bench.planting import PlantedDocument
 from yeoron_bench.results import facts, keep
 
@@ -53,6 +52,7 @@ PACKAGES = ("yeoron", "numpy", "scipy", "numba", "kiwipiepy")
 CONFIG = TrendsConfig()
 DIM = 100
 DAY = 86_400
+SOURCES = ("a", "b")
 ROW = 5
 """Mentions that give a word its row."""
 
@@ -102,15 +102,15 @@ def calls(
     short: IntArray = np.empty(0, np.int64)
     for window, part in enumerate(np.array_split(order, windows)):
         pasted = np.concatenate([part, np.repeat(part[:1], campaign)])
-        source = random.integers(len(PLANTED_SOURCES), size=len(pasted))
-        for at, name in enumerate(PLANTED_SOURCES):
+        source = random.integers(len(SOURCES), size=len(pasted))
+        for at, name in enumerate(SOURCES):
             texts = [corpus.documents[i] for i in pasted[source == at].tolist()]
             if lines:
                 texts = [[sentence] for text in texts for sentence in text]
             keys = [document_key(f"{window}{name}", i) for i in range(len(texts))]
             block = TokenBlock.build(name, texts, published=[window * DAY] * len(keys), keys=keys)
             if lines:
-                first = (window * len(PLANTED_SOURCES) + at) << 32
+                first = (window * len(SOURCES) + at) << 32
                 numbers = [document_key(name, first + i) for i in range(len(texts))]
                 block = replace(block, contents=line_units(numbers, lines))
             table = np.array([corpus.rows.get(word, -1) for word in block.words], dtype=np.int64)
@@ -127,7 +127,7 @@ def judged(
 
     short  int64 [k], rows of those of the window before
     """
-    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(PLANTED_SOURCES))
+    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
     sums.learnt(PushArrival.prepare(Push("n0", 1, 0, usage=sent), 0), 0.0, ())
     usage = usage_of(added_up(sums.held([window])), corpus.ids)
@@ -143,11 +143,11 @@ def judged(
         q, q_late = np.split(benjamini_hochberg(np.concatenate([moved.p, late.p])), 2)
     q_moved = np.minimum(q, q_late)
     both: set[int] = set(corpus.ids.tolist())
-    for name in PLANTED_SOURCES:
+    for name in SOURCES:
         own = usage.by_source[name]
         both &= set(usage.rows[own][usage.mentions[own] >= MIN_DOCUMENTS].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
-    apart = between_sources(UsedWords(usage, shared), PLANTED_SOURCES[0], PLANTED_SOURCES[1:])
+    apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
     tests = {"moved": q_moved, "contrast": benjamini_hochberg(apart.p)}
     found: dict[str, Any] = {}
     for test, q in tests.items():

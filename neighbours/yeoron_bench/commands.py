@@ -13,8 +13,6 @@ from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError
 from yeoron_bench.options import Dim, DriftOptions, Epochs, LscSetting, TrainBenchOptions
 
-NULLS = ("shuffled", "same-window")
-"""What nothing is planted in."""
 _HERE = Path()
 _TOKENIZERS = ("kiwi", "mecab")
 
@@ -197,13 +195,9 @@ def drift(options: DriftOptions, results: Results = _HERE) -> None:
 
     `yeoron bench drift reviews.jsonl --tokenizer kiwi --seeds 3`
 
-    `yeoron bench drift reviews.jsonl --null same-window --no-peers`
+    `yeoron bench drift reviews.jsonl --thin sentences --no-peers`
     """
     from yeoron_bench.drift import bench_drift
     from yeoron_bench.driftjudging import DriftSetting
 
-    if options.null not in (None, *NULLS):
-        raise ConfigError(f"--null {options.null[:40]}: {' or '.join(NULLS)} is accepted.")
-    if options.null and options.ordered:
-        raise ConfigError("--ordered: not accepted with --null, which says what order there is.")
     bench_drift(DriftSetting(**vars(options)), results=results)

@@ -66,39 +66,6 @@ def average_precision(score: FloatArray, genuine: _FlagArray) -> float:
     return float(precision[hit].mean())
 
 
-@dataclass(frozen=True)
-class Overlap:
-    """How far two judgements of one window name the same words.
-
-    ranked        share of the first n words that both rankings have among them
-    both          words that both call moved; first, second: that each calls; 0 without decisions
-    """
-
-    ranked: float
-    both: int
-    first: int
-    second: int
-
-
-def overlap(left: Judgement, right: Judgement, n: int) -> Overlap:
-    """Compare two judgements of the same window, as of two trainings with other seeds.
-
-    Of fewer than n words all are the first; ties in the order of the words.
-    """
-    first, second = (
-        {each.words[at] for at in np.argsort(-each.score, kind="stable")[:n].tolist()}
-        for each in (left, right)
-    )
-    calls = [
-        set()
-        if each.flagged is None
-        else {each.words[at] for at in np.flatnonzero(each.flagged).tolist()}
-        for each in (left, right)
-    ]
-    ranked = len(first & second) / max(len(first), len(second), 1)
-    return Overlap(ranked, len(calls[0] & calls[1]), len(calls[0]), len(calls[1]))
-
-
 def detect(judgements: Sequence[Judgement], corpus: PlantedCorpus) -> Detection:
     """Compare what an estimator says with what was planted."""
     genuine = [change for change in corpus.planted if change.kind.genuine]

@@ -14,6 +14,7 @@ those with so many mentions (`--least`) in both windows.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,13 @@ from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.spec import CorpusShare
 from yeoron_bench.datedlines import dated_lines
-from yeoron_bench.detection import Detection, Judgement, detect
-from yeoron_bench.driftjudging import DriftSetting, compared, ours, overlaps
+from yeoron_bench.detection import Detection, detect
+from yeoron_bench.driftjudging import DriftSetting, compared, ours
 from yeoron_bench.driftpeers import gensim
 from yeoron_bench.planting import PlantedDocument, PlantingConfig, plant
 from yeoron_bench.results import RESULTS, facts, keep, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
-HALVES = "same-window"
-"""Windows are halves of one another: the second of each two is judged, by the first alone."""
-OUTSIDE = ("corpus", "stores", "planting")
-AGAIN = 1000
-"""Added to a seed for the second training on the same text."""
 
 
 def documents(path: Path, tokenizer: str, most: int | None) -> list[PlantedDocument]:
@@ -50,53 +46,21 @@ def measure(given: DriftSetting) -> dict[str, Any]:
         need("gensim", "it is measured beside ours; --no-peers does without")
     docs = documents(given.corpus, given.tokenizer, given.documents)
     runs: list[dict[str, Any]] = []
-    agreed: list[dict[str, Any]] = []
     for seed in range(given.first, given.first + given.seeds):
         given = replace(given, planting=seed)
-        assignment = given.null or ("ordered" if given.ordered else "shuffled")
-        config = validate(
-            PlantingConfig,
-            {"windows": given.windows, "seed": seed, "assignment": assignment, "thin": given.thin},
-            "bench drift",
-        )
-        if given.null:
-            config = config.model_copy(update={"exchanges": 0, "gains": 0, "decoys": 0})
-        corpus = plant(docs, config)
+        planting = {"windows": given.windows, "seed": seed, "thin": given.thin}
+        corpus = plant(docs, validate(PlantingConfig, planting, "bench drift"))
         which = compared(corpus, given.least)
-        if given.null == HALVES:
-            which = which[::2]
-
-        def note(name: str, judged: list[Judgement], seconds: float, seed: int = seed) -> None:
-            detection = detect(judged, corpus)  # noqa: B023 - called in this round
-            calls = [
-                None if window.flagged is None else int(window.flagged.sum()) for window in judged
-            ]
-            figures = {"called_by_window": calls, **asdict(detection)}
-            runs.append({"seed": seed, "name": name, "cpu_s": round(seconds, 1), **figures})
-            say(name, detection)
-
-        trained = ours(corpus, which, given, 1 + seed)
-        for side in trained:
-            note(side.name, side.windows, side.seconds)
-        if given.overlap:
-            again = ours(corpus, which, given, 1 + seed + AGAIN)
-            for row in overlaps(trained, again):
-                agreed.append({"seed": seed, **row})
-                say_overlap(row)
-        if given.peers:
-            for goes_on in (True, False):
-                for peer in gensim(corpus, which, given, goes_on=goes_on):
-                    note(*peer)
-    return {"runs": runs, "overlap": agreed, "documents": len(docs)}
-
-
-def say_overlap(row: dict[str, Any]) -> None:
-    called = "none called" if row["called"] is None else f"of the called {row['called']:.2f}"
-    print(
-        f"{row['name']:32s} two trainings: {row['ranked']:.2f} of the first {row['first']} in "
-        f"common, {called} ({row['called_by_one']} and {row['called_by_other']})",
-        flush=True,
-    )
+        peers = [gensim(corpus, which, given, goes_on=way) for way in (True, False)]
+        judged = chain(ours(corpus, which, given, 1 + seed), *(peers if given.peers else ()))
+        for side in judged:
+            detection = detect(side.windows, corpus)
+            flags = [window.flagged for window in side.windows]
+            calls = [None if flagged is None else int(flagged.sum()) for flagged in flags]
+            facts_of = {"seed": seed, "name": side.name, "cpu_s": round(side.seconds, 1)}
+            runs.append({**facts_of, "called_by_window": calls, **asdict(detection)})
+            say(side.name, detection)
+    return {"runs": runs, "documents": len(docs)}
 
 
 def say(name: str, detection: Detection) -> None:
@@ -122,7 +86,7 @@ def bench_drift(given: DriftSetting, *, results: Path = RESULTS) -> None:
     record = {
         **facts("drift", _PACKAGES),
         "corpus": given.corpus.name,
-        "settings": given.record(OUTSIDE),
+        "settings": {k: v for k, v in vars(given).items() if k not in ("corpus", "planting")},
         **figures,
     }
     print(f"Written to {keep(record, results=results)}.")

@@ -13,8 +13,13 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.trends.nearest import nearest
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift
-from yeoron_bench.detection import Judgement
-from yeoron_bench.driftjudging import PLANTED_MIN_COUNT, ComparedWindow, DriftSetting, judgement
+from yeoron_bench.driftjudging import (
+    PLANTED_MIN_COUNT,
+    ComparedWindow,
+    DriftSetting,
+    JudgedTraining,
+    judgement,
+)
 from yeoron_bench.planting import PlantedCorpus
 
 NEIGHBOURS = 50
@@ -23,7 +28,7 @@ CANDIDATES = 10_000
 
 def gensim(
     corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: DriftSetting, *, goes_on: bool
-) -> Iterator[tuple[str, list[Judgement], float]]:
+) -> Iterator[JudgedTraining]:
     """Cosine (after Procrustes when each window is learnt again) and neighbour overlap."""
     began = time.process_time()
     spaces = list(_gensim_spaces(corpus, given, goes_on=goes_on))
@@ -37,7 +42,8 @@ def gensim(
             values = _baseline(pair, figure, turned=not goes_on)
             judged.append(judgement(window, dict(zip(pair.words, values, strict=True)), None))
         name = "procrustes" if figure == "cosine" and not goes_on else figure
-        yield f"gensim {way}, {name}", judged, trained + time.process_time() - began
+        seconds = trained + time.process_time() - began
+        yield JudgedTraining(f"gensim {way}, {name}", judged, seconds)
 
 
 def _gensim_spaces(

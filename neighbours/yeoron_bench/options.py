@@ -72,21 +72,5 @@ class DriftOptions:
     thin: Annotated[
         str, typer.Option(help="Decoys leave out or move texts, or sentences of long texts.")
     ] = "texts"
-    null: Annotated[
-        str | None,
-        typer.Option(
-            help="Plant nothing, so that all finds are false: shuffled, or same-window (each "
-            "window split in two; the second is judged by the first)."
-        ),
-    ] = None
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="Keep the corpus' own order of time.")
-    ] = False
-    overlap: Annotated[
-        bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
-    ] = False
-    stores: Annotated[
-        Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
-    ] = None
     least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20
     peers: PeersOption = True

@@ -3,13 +3,12 @@
 Genuine shifts are made by exchanging words, so that a word gets the contexts of another one while
 its frequency stays (pseudo-words, as in Rosenfeld and Erk 2018, Dubossarsky et al. 2019, and
 Schlechtweg and Schulte im Walde 2020); decoys change what a careless estimator takes for meaning:
-how often a word is written, in which window its texts stand, how it is spelt. A corpus that is not
-shuffled keeps its own changes, and a word that is not planted may still have moved.
+how often a word is written, in which window its texts stand, how it is spelt. Documents are
+assigned to windows by chance, so that nothing else changes.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +59,7 @@ DECOYS = tuple(kind for kind in ChangeKind if not kind.genuine)
 
 
 class PlantingConfig(Config):
-    """How many changes of which kind are planted, and in which order documents stand."""
+    """How many changes of which kind are planted."""
 
     windows: int = Field(default=6, ge=4, le=200)
     """Windows of equally many documents."""
@@ -99,20 +98,12 @@ class PlantingConfig(Config):
     period: int = Field(default=3, ge=1)
     """Windows from one season to the next."""
 
-    assignment: Literal["shuffled", "same-window", "ordered"] = "shuffled"
-    """Which window a document stands in. shuffled: assigned by chance, then nothing else changes.
-    same-window: the corpus' own order, each stretch of it assigned by chance to two windows, of
-    which the second (1, 3, …) differs from the one before by chance alone. ordered: its own order.
-    """
-
     seed: int = 0
 
     @model_validator(mode="after")
     def _fits(self) -> PlantingConfig:
         if self.first >= self.windows:
             raise ValueError(f"first {self.first}: the last window is {self.windows - 1}")
-        if self.assignment == "same-window" and self.windows % 2:
-            raise ValueError(f"windows {self.windows}: halves of windows come in an even number")
         if not self.strengths or not all(0 < s <= 1 for s in self.strengths):
             raise ValueError(f"strengths {self.strengths}: shares above 0, up to 1, are accepted")
         return self
@@ -140,7 +131,7 @@ class PlantedCorpus:
 
 
 def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> PlantedCorpus:
-    """Plant changes in documents that are in order of time.
+    """Plant changes in documents.
 
     The same documents and configuration give the same corpus. Raises InputError when there are too
     few words that are frequent enough.
@@ -148,7 +139,7 @@ def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> Plant
     rng = np.random.default_rng(config.seed)
     counts = Counter(word for document in documents for sentence in document for word in sentence)
     changes = _choose(counts, len(documents), config, rng)
-    order = _order(len(documents), config, rng)
+    order = rng.permutation(np.arange(len(documents)))
     window = np.empty(len(documents), dtype=np.int64)
     window[order] = np.arange(len(documents)) * config.windows // max(len(documents), 1)
     texts = [_texts(document, config) for document in documents]
@@ -165,16 +156,6 @@ def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> Plant
     touched = {c.other for c in changes if c.kind is ChangeKind.GAINED and c.other}
     touched |= {c.word + NEW_SPELLING for c in changes if c.kind is ChangeKind.RESPELT}
     return PlantedCorpus(tuple(tuple(docs) for docs in held), tuple(changes), frozenset(touched))
-
-
-def _order(documents: int, config: PlantingConfig, rng: np.random.Generator) -> IntArray:
-    """int64 [documents]: those of the first window first."""
-    if config.assignment == "ordered":
-        return np.arange(documents, dtype=np.int64)
-    stretches = config.windows // 2 if config.assignment == "same-window" else 1
-    bounds = (-(-np.arange(stretches + 1) * documents // stretches)).tolist()
-    parts = [rng.permutation(np.arange(a, b)) for a, b in itertools.pairwise(bounds)]
-    return np.concatenate(parts).astype(np.int64)
 
 
 def _texts(document: PlantedDocument, config: PlantingConfig) -> list[PlantedDocument]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from yeoron_bench.detection import Judgement, average_precision, detect, overlap
+from yeoron_bench.detection import Judgement, average_precision, detect
 from yeoron_bench.planting import ChangeKind, PlantedChange, PlantedCorpus
 
 CORPUS = PlantedCorpus(
@@ -65,17 +65,3 @@ def test_a_change_that_could_not_be_compared_was_not_found():
     found = detect([judged(1, {"a": 2, "x": 0}, "a")], CORPUS)
     assert found.average_precision == pytest.approx(0.5)
     assert found.recall == pytest.approx(1 / 3)
-
-
-def test_overlap_of_two_trainings_by_hand():
-    one = judged(1, {"a": 9, "b": 8, "c": 7, "x": 1}, "ab")
-    other = judged(1, {"a": 9, "b": 1, "c": 8, "x": 7}, "acx")
-    found = overlap(one, other, 3)
-    assert found.ranked == pytest.approx(2 / 3)  # a, b, c and a, c, x
-    assert (found.both, found.first, found.second) == (1, 2, 3)
-
-
-def test_overlap_of_fewer_words_than_asked_for_is_of_all_of_them():
-    one = judged(1, {"a": 2, "b": 1}, None)
-    assert overlap(one, judged(1, {"a": 1, "b": 2}, None), 200).ranked == 1.0
-    assert overlap(one, one, 1).first == 0

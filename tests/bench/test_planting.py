@@ -101,45 +101,14 @@ def test_the_same_seed_plants_the_same_and_another_one_something_else(documents)
 
 
 @settings(max_examples=examples(15))
-@given(st.integers(0, 99), st.booleans())
-def test_documents_keep_their_lengths_and_none_is_invented(documents, seed, shuffle):
-    config = CONFIG.model_copy(update={"seed": seed, "shuffle": shuffle})
+@given(st.integers(0, 99))
+def test_documents_keep_their_lengths_and_none_is_invented(documents, seed):
+    config = CONFIG.model_copy(update={"seed": seed})
     corpus = plant(documents, config)
     assert len(corpus.windows) == config.windows
     held = [document for docs in corpus.windows for document in docs]
     assert len(held) <= len(documents)
     assert all(len(sentence) == 8 for document in held for sentence in document)
-
-
-def test_without_shuffling_documents_stay_in_order(documents):
-    config = CONFIG.model_copy(
-        update={"assignment": "ordered", "exchanges": 0, "gains": 0, "decoys": 0}
-    )
-    corpus = plant(documents, config)
-    assert [d for docs in corpus.windows for d in docs] == documents
-
-
-@pytest.mark.parametrize(("documents", "windows"), [(3000, 6), (1001, 4), (7, 4), (3, 4)])
-def test_a_window_is_dealt_out_by_chance_to_two_that_hold_nothing_else(documents, windows):
-    own = [[[str(at)]] for at in range(documents)]
-    config = PlantingConfig(
-        windows=windows, assignment="same-window", seed=3, exchanges=0, gains=0, decoys=0
-    )
-    dealt = [[int(d[0][0]) for d in docs] for docs in plant(own, config).windows]
-    assert sorted(at for docs in dealt for at in docs) == list(range(documents))
-    for first, second in zip(dealt[::2], dealt[1::2], strict=True):
-        both = sorted(first + second)
-        assert both == list(range(min(both, default=0), min(both, default=0) + len(both)))
-        assert abs(len(first) - len(second)) <= 1
-        if len(both) > 100:
-            # Of what came first in the window both hold about as much.
-            early = set(both[: len(both) // 2])
-            assert abs(len(early & set(first)) / len(early) - 0.5) < 0.08
-
-
-def test_halves_of_windows_come_in_an_even_number():
-    with pytest.raises(ValueError, match="even number"):
-        PlantingConfig(windows=5, assignment="same-window")
 
 
 def test_too_small_a_corpus_is_refused_in_a_sentence(documents):
