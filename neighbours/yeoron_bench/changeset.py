@@ -53,9 +53,9 @@ class Sentences:
         lengths = np.diff(self.offsets)
         enough = int(np.searchsorted(np.cumsum(lengths[order]), tokens)) + 1
         chosen = np.sort(order[:enough])
-        kept = np.repeat(np.isin(np.arange(len(self)), chosen), lengths)
+        inside = np.repeat(np.isin(np.arange(len(self)), chosen), lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-        return Sentences(self.tokens[kept], offsets)
+        return Sentences(self.tokens[inside], offsets)
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ KERNEL_HEAD = (
 
 def rho(words: Sequence[str], vectors: FloatArray, gold: Sequence[Path]) -> dict[str, float]:
     """Spearman's ρ of each gold set of pairs, and their mean."""
-    places = {word: at for at, word in enumerate(words)}
+    row_of = {word: at for at, word in enumerate(words)}
 
     def rows(asked: Sequence[str]) -> IntArray:
-        return np.array([places.get(word, -1) for word in asked], np.int64)
+        return np.array([row_of.get(word, -1) for word in asked], np.int64)
 
     sets = {file.stem: read_gold(file) for file in gold}
     rhos = {

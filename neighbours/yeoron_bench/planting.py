@@ -147,15 +147,15 @@ def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> Plant
     placed = _moved([text for own in texts for text in own], window[owner], changes, config, rng)
     first = np.searchsorted(owner, np.arange(len(documents) + 1))
     writing = _Writing(changes, rng)
-    held: list[list[PlantedDocument]] = [[] for _ in range(config.windows)]
+    windows: list[list[PlantedDocument]] = [[] for _ in range(config.windows)]
     for at in order.tolist():
         where = placed[first[at] : first[at + 1]]
         for now in np.unique(where[where >= 0]).tolist():
             text = [s for part, to in zip(texts[at], where, strict=True) if to == now for s in part]
-            held[now].append(writing.document(text, now))
+            windows[now].append(writing.document(text, now))
     touched = {c.other for c in changes if c.kind is ChangeKind.GAINED and c.other}
     touched |= {c.word + NEW_SPELLING for c in changes if c.kind is ChangeKind.RESPELT}
-    return PlantedCorpus(tuple(tuple(docs) for docs in held), tuple(changes), frozenset(touched))
+    return PlantedCorpus(tuple(tuple(docs) for docs in windows), tuple(changes), frozenset(touched))
 
 
 def _texts(document: PlantedDocument, config: PlantingConfig) -> list[PlantedDocument]:

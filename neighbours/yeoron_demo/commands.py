@@ -34,7 +34,7 @@ def demo(
 
     keep_private()
     if corpus is not None and not is_corpus(corpus):
-        kept = settings().paths.home / "demo-corpus.jsonl"
-        kept.unlink(missing_ok=True)
-        corpus = imported(corpus, kept)
+        file = settings().paths.home / "demo-corpus.jsonl"
+        file.unlink(missing_ok=True)
+        corpus = imported(corpus, file)
     raise typer.Exit(run_demo(settings(), corpus, seconds_per_month, console))

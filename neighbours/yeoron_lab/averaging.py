@@ -18,9 +18,9 @@ def averaged(pushes: Sequence[Push]) -> list[Push]:
     Their sum then moves a row by the mean over the nodes that touched it: a row that one node
     touched moves by all of that node's delta.
     """
-    held = {table: _held(pushes, table) for table in Table}
+    holders = {table: _held(pushes, table) for table in Table}
     return [
-        replace(push, deltas=tuple(_divided(delta, *held[delta.table]) for delta in push.deltas))
+        replace(push, deltas=tuple(_divided(delta, *holders[delta.table]) for delta in push.deltas))
         for push in pushes
     ]
 

@@ -72,8 +72,8 @@ def cbow(
                     descend(sink, inputs + row * stride, row, n, step.rate, squares_in)
             predicted += 1
         if track is not None:
-            kept = (inside, outside)
-            leave(s, loss - before, predicted - counted, kept, step.rate, track)
+            compared = (inside, outside)
+            leave(s, loss - before, predicted - counted, compared, step.rate, track)
     return loss, predicted
 
 

@@ -108,8 +108,8 @@ def examples(config: ModelConfig, block: LocalBlock, seed: int) -> Examples:
         kind = _BAG if bag else _CENTRE if config.traits.has_subwords else 0
         plan = KernelPlan.of(config, 0.0, len(block.pool))
         seed_bits = np.uint64(seed)
-        places = (inputs, outputs, alone, owners)
-        made = int(_walk(words, ends, block.pool, plan, kind, seed_bits, *places))
+        written = (inputs, outputs, alone, owners)
+        made = int(_walk(words, ends, block.pool, plan, kind, seed_bits, *written))
     if config.optimiser is Optimiser.ADAGRAD:
         alone[:] = True
     starts = np.append(np.flatnonzero(alone[:made]), made)

@@ -104,8 +104,8 @@ def fasttext(
                 pairs += 1
             _spread(word, subwords, offsets, inputs, total, n, step.rate, squares_in)
         if track is not None:
-            kept = (inside, outside)
-            leave(s, loss - before, pairs - counted, kept, step.rate, track)
+            compared = (inside, outside)
+            leave(s, loss - before, pairs - counted, compared, step.rate, track)
     return loss, pairs
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -51,7 +51,7 @@ class ProcessKeeper:
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = _listening_at(spec, spec.server.port or lasting_port(spec.server.host))
-        self._what = f"{spec.what} {spec.index}"
+        self.name = f"{spec.what} {spec.index}"
         self.restarts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
@@ -81,18 +81,18 @@ class ProcessKeeper:
         """Wait until it listens, and where."""
         process, line = self._process, b""
         if process is None or process.stdout is None:
-            raise PlatformError(f"{self._what}: it was not started.")
+            raise PlatformError(f"{self.name}: it was not started.")
         with selectors.DefaultSelector() as waiting:
             waiting.register(process.stdout, selectors.EVENT_READ)
             while not line.endswith(b"\n"):
                 if time.monotonic() > deadline or self._stopping.is_set():
-                    raise PlatformError(f"{self._what} was not ready in time.")
+                    raise PlatformError(f"{self.name} was not ready in time.")
                 if not waiting.select(_WATCH_S):
                     continue
                 piece = os.read(process.stdout.fileno(), 4096)
                 if not piece:
                     raise PlatformError(
-                        f"{self._what} ended while it started (exit code "
+                        f"{self.name} ended while it started (exit code "
                         f"{_code(process)}); its log says why."
                     )
                 line += piece
@@ -125,7 +125,7 @@ class ProcessKeeper:
         try:
             process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
-            logger.warning("%s did not end within %.0f s", self._what, _STOP_S)
+            logger.warning("%s did not end within %.0f s", self.name, _STOP_S)
             process.kill()
             process.wait(10)
         self._close(process)
@@ -138,7 +138,7 @@ class ProcessKeeper:
                 continue
             logger.warning(
                 "%s ended (exit code %d); starting it again",
-                self._what,
+                self.name,
                 process.returncode,
             )
             self._close(process)
@@ -157,6 +157,50 @@ class ProcessKeeper:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+class Fleet:
+    """Runs processes of one kind, and starts each again when it dies."""
+
+    def __init__(self, specs: Sequence[ProcessSpec]) -> None:
+        self._keepers = [ProcessKeeper(spec) for spec in specs]
+
+    def start(self) -> list[str]:
+        """Start all and return where they listen; PlatformError when one does not start."""
+        try:
+            for keeper in self._keepers:
+                keeper.launch()
+            deadline = time.monotonic() + START_S
+            locations = [keeper.ready(deadline) for keeper in self._keepers]
+        except BaseException:
+            self.stop()
+            raise
+        for keeper in self._keepers:
+            keeper.watch()
+        return locations
+
+    def stop(self) -> None:
+        """End all; each writes a last checkpoint first."""
+        for keeper in self._keepers:
+            keeper.hint()
+        for keeper in self._keepers:
+            keeper.end()
+
+    def unkept(self) -> list[str]:
+        """Of those that ended without a last checkpoint, a sentence each."""
+        return [
+            f"{keeper.name}: it ended with exit code {code}, without a last checkpoint."
+            for keeper in self._keepers
+            if keeper.spec.server.state_dir is not None and (code := keeper.code)
+        ]
+
+    @property
+    def restarts(self) -> list[int]:
+        return [keeper.restarts for keeper in self._keepers]
+
+    @property
+    def pids(self) -> list[int]:
+        return [keeper.pid for keeper in self._keepers]
 
 
 def end_with_parent(end: Callable[[], object]) -> None:

@@ -33,10 +33,10 @@ _NOUGHT: Any = 0
 
 
 @kernel()
-def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places: Any) -> Any:
+def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, offsets: Any) -> Any:
     """Write the places of the first `most` entries of magnitude `cut` or more, and not 0.
 
-    places  int64 [most], filled with their flat places in `values`
+    offsets  int64 [most], filled with their places in `values`, counted row by row
     Returns (bytes, rows, entries).
     """
     at, rows, entries, before = 0, 0, 0, BEFORE_FIRST
@@ -56,7 +56,7 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
             size = abs(values[i, j])
             if left and size >= cut and size > 0:
                 at = put(out, at, np.int64(j - column - 1))
-                places[entries] = i * dim + j
+                offsets[entries] = i * dim + j
                 column = j
                 entries += 1
                 left -= 1
@@ -65,7 +65,7 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
 
 
 @kernel()
-def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
+def read_places(data: Any, ids: Any, offsets: Any, dim: int) -> tuple[int, int]:
     """Inverse of `write_places`: (error, entries)."""
     at, before, entries = 0, BEFORE_FIRST, _NOUGHT
     for i in range(len(ids)):
@@ -75,7 +75,7 @@ def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
             return (1 if gap < 0 else 2), entries
         if count <= 0 or count > dim:
             return (1 if count < 0 else 4), entries
-        if entries + count > len(places):
+        if entries + count > len(offsets):
             return 6, entries
         before += gap
         ids[i] = before
@@ -87,7 +87,7 @@ def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
             column += entry + 1
             if column >= dim:
                 return 3, entries
-            places[entries] = i * dim + column
+            offsets[entries] = i * dim + column
             entries += 1
     return (5 if at != len(data) else 0), entries
 
@@ -116,10 +116,10 @@ class TopK(Compressor):
         cut = 0.0
         if 0 < most < len(flat):
             cut = float(np.partition(np.abs(flat), len(flat) - most)[len(flat) - most])
-        places = np.empty(most, dtype=np.int64)
+        offsets = np.empty(most, dtype=np.int64)
         stream = np.empty(15 * len(ids) + 3 * most + 16, dtype=np.uint8)
-        size, rows, entries = write_places(ids, values, np.float32(cut), most, stream, places)
-        chosen = places[:entries]
+        size, rows, entries = write_places(ids, values, np.float32(cut), most, stream, offsets)
+        chosen = offsets[:entries]
         sent = narrow(flat[chosen])
         flat[chosen] -= widen(sent)
         data = np.concatenate([sent.view(np.uint8), stream[:size]])
@@ -131,10 +131,10 @@ class TopK(Compressor):
         values = np.zeros((packed.rows, packed.dim), dtype=np.float32)
         split = 2 * packed.entries
         check(1 if split > packed.data.nbytes else 0, cls.kind)
-        places = np.empty(packed.entries, dtype=np.int64)
-        error, entries = read_places(packed.data[split:], ids, places, packed.dim)
+        offsets = np.empty(packed.entries, dtype=np.int64)
+        error, entries = read_places(packed.data[split:], ids, offsets, packed.dim)
         check(error, cls.kind)
         check(6 if entries != packed.entries else 0, cls.kind)
         halves = np.frombuffer(packed.data[:split].tobytes(), dtype="<f2")
-        values.reshape(-1)[places] = widen(halves)
+        values.reshape(-1)[offsets] = widen(halves)
         return RowDelta(packed.table, ids, values)

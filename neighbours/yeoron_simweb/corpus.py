@@ -134,8 +134,8 @@ def write_corpus(corpus: PlaybackCorpus, path: Path) -> int:
                     "text": each.text,
                     "author": each.author,
                 }
-                kept = {key: value for key, value in line.items() if value}
-                stream.write(json.dumps(kept, ensure_ascii=False) + "\n")
+                filled = {key: value for key, value in line.items() if value}
+                stream.write(json.dumps(filled, ensure_ascii=False) + "\n")
     except OSError as error:
         raise InputError(
             f"{path}: the corpus cannot be written: {error.strerror or error}."

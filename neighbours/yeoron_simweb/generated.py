@@ -150,13 +150,13 @@ def generate(config: SimwebConfig) -> PlaybackCorpus:
         for _ in range(config.documents_per_day)
     ]
     first, last = config.first_day or FIRST_DAY, config.last_day or LAST_DAY
-    kept = tuple(d for d in documents if first <= d.when.date() <= last)
-    if not kept:
+    chosen = tuple(d for d in documents if first <= d.when.date() <= last)
+    if not chosen:
         raise InputError(
             f"generated corpus: no document from {first} to {last}; it covers {FIRST_DAY} to "
             f"{LAST_DAY}."
         )
-    return PlaybackCorpus("generated", kept, truth=truth(config))
+    return PlaybackCorpus("generated", chosen, truth=truth(config))
 
 
 def _weight(rng: Random, topic: str, part: str) -> float:

@@ -125,15 +125,15 @@ class Writer:
         # What an adjective says is said of the subject.
         middle = " " if "{p:" in final else f" {objects} "
         frame = f"{opener}{link}{subject}{middle}{final}"
-        places = rng.randrange(frame.count("{n}")) if planted is not None else -1
+        nouns_left = rng.randrange(frame.count("{n}")) if planted is not None else -1
         used: set[str] = set()
 
         def fill(slot: re.Match[str]) -> str:
-            nonlocal places
+            nonlocal nouns_left
             kind, ending = slot.groups()
             if kind == "n":
-                places -= 1
-                if places == -1 and planted is not None:
+                nouns_left -= 1
+                if nouns_left == -1 and planted is not None:
                     return planted
                 return (replaced or {}).get(noun := _noun(rng, topic, used), noun)
             if kind == "d":

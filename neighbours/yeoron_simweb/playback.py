@@ -164,8 +164,8 @@ class PlaybackClock:
         ahead = [(e, base + p - play) for e, p in self._timeline.between(play, last)]
         if play < last < math.inf:
             ahead.append((self.until, base + last - play))
-        held = [(self._timeline.event(play), base)] if self.holding else []
-        return [*self._past, *held, *ahead]
+        pause = [(self._timeline.event(play), base)] if self.holding else []
+        return [*self._past, *pause, *ahead]
 
     @property
     def _last(self) -> float:

@@ -22,8 +22,13 @@ from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from waiting import until
-from yeoron_lab.aggregating.aggregator import Aggregator, NodePush, running_aggregator, served
-from yeoron_lab.aggregating.relay import AggregatorLine
+from yeoron_lab.aggregating.aggregator import (
+    Aggregator,
+    AggregatorLine,
+    NodePush,
+    running_aggregator,
+    served,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -37,9 +37,9 @@ from yeoron_lab.ports import lasting_port
 from yeoron_lab.processes import ProcessKeeper
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.client.rows import RowsOnShards
-from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.sharding import shard_specs
 from yeoron_lab.shards.spec import ShardSpec
+from yeoron_lab.shards.state import ShardState
 
 DIM = 4
 DAY = Window(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC))
@@ -363,13 +363,13 @@ def test_what_is_sent_again_reaches_the_shards_before_the_primary_hears_of_it(
         crash_primary(server)
     known: list[int] = []
     with sharded(chosen) as server:
-        send = ShardStream._sent
+        take = ShardState.push
 
-        def sent(self: ShardStream, push: Push) -> object:
+        def taken(self: ShardState, push: Push) -> object:
             known.append(server.state.ledger.of(node.name).accepted)
-            return send(self, push)
+            return take(self, push)
 
-        monkeypatch.setattr(ShardStream, "_sent", sent)
+        monkeypatch.setattr(ShardState, "push", taken)
         assert node.pull(ids, ids).rows[Table.OUT][:, 0].tolist() == [1] * 5
         assert known == [0, 0]
         assert server.status()["tokens"] == 2

@@ -124,24 +124,24 @@ class DenseChoice:
             wanted = self._measured(ring, top)
         else:
             return None
-        same = (np.array_equal(wanted[t], held.ids) for t, held in self._replicas.items())
+        same = (np.array_equal(wanted[t], replica.ids) for t, replica in self._replicas.items())
         return None if all(same) else wanted
 
     def _measured(self, ring: Ring, top: int) -> dict[Table, IntArray]:
         """The choice by the touches of all nodes, which begin again."""
         wanted = {}
-        for table, held in self._replicas.items():
+        for table, replica in self._replicas.items():
             touches = self._touches[table]
             rows = self._rows(table, top)
             touches.reserve(rows)
             summed = touches.counts[:rows].copy()
             ring.add_up(summed)
-            wanted[table] = choose(summed.astype(np.int64), self._blocks, self.least, held.ids)
+            wanted[table] = choose(summed.astype(np.int64), self._blocks, self.least, replica.ids)
             touches.forget()
         self._blocks = 0
         return wanted
 
     def _rows(self, table: Table, top: int) -> int:
         """All ids of a table are below this number."""
-        held = self._replicas[table].ids
-        return self._buckets if table is Table.SUB else max(top, int(held.max(initial=-1)) + 1)
+        ids = self._replicas[table].ids
+        return self._buckets if table is Table.SUB else max(top, int(ids.max(initial=-1)) + 1)

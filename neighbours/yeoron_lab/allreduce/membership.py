@@ -53,8 +53,8 @@ def agree(
     Returns the standpoint, and the tokens that were counted but are in no sum: their movement died
     with the nodes that had it. After a start from the server's tables that is not known and 0.
     """
-    held = [len(replica) for replica in replicas.values()]
-    facts = np.array([own.step, *held], dtype=np.int64)
+    lengths = [len(replica) for replica in replicas.values()]
+    facts = np.array([own.step, *lengths], dtype=np.int64)
     ring.from_leader(facts)
     step, sizes = int(facts[0]), facts[1:].tolist()
     summed = own.summed.copy()

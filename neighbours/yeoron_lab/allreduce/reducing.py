@@ -103,13 +103,13 @@ class ReducingTransport:
         replicas were brought to it.
         """
         asked = request.ids
-        places = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
-        rest = {table: asked[table][at < 0] for table, at in places.items()}
+        offsets = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
+        rest = {table: asked[table][at < 0] for table, at in offsets.items()}
         lacking = {table: ids for table, ids in rest.items() if len(ids)}
         pulled = self.server.pull(PullRequest(lacking, request.clock, request.score))
         whole = {
             table: self.replicas[table].together(at, pulled.rows.get(table))
-            for table, at in places.items()
+            for table, at in offsets.items()
         }
         self.metrics.server_rows += sum(len(ids) for ids in rest.values())
         return replace(
@@ -154,7 +154,7 @@ class ReducingTransport:
             },
             "bytes": {"allreduce": members.bytes_sent},
             "summed_rows": self.summed_rows,
-            "dense_rows": {str(table): len(held) for table, held in self.replicas.items()},
+            "dense_rows": {str(table): len(replica) for table, replica in self.replicas.items()},
             "density": metrics.density(),
             "dense_share": None if self.config.traits.replicas else self._choice.least,
             "rounds": members.stand.step,
@@ -255,14 +255,14 @@ class ReducingTransport:
         if wanted is None:
             return
         leaving = {
-            table: np.setdiff1d(held.ids, wanted[table], assume_unique=True)
-            for table, held in self.replicas.items()
+            table: np.setdiff1d(replica.ids, wanted[table], assume_unique=True)
+            for table, replica in self.replicas.items()
         }
         if self.members.ring.is_root:
             self.write_back.bring(leaving)
-        for table, held in self.replicas.items():
-            fresh = wanted[table][held.places(wanted[table]) < 0]
-            held.change(wanted[table], self._from_server(table, fresh))
+        for table, replica in self.replicas.items():
+            fresh = wanted[table][replica.places(wanted[table]) < 0]
+            replica.change(wanted[table], self._from_server(table, fresh))
         # Rows that left are the server's again, from the moment on that it has them.
         self.members.barrier()
 
@@ -282,9 +282,9 @@ class ReducingTransport:
         """
         dense, rest = self._parted(deltas)
         moved = {}
-        for table, held in self.replicas.items():
-            if len(held):
-                moved[table] = held.spread([each for each in dense if each.table is table])
+        for table, replica in self.replicas.items():
+            if len(replica):
+                moved[table] = replica.spread([each for each in dense if each.table is table])
                 self.members.ring.add_up(moved[table])
         for table, sums in moved.items():
             self.replicas[table].add(sums)

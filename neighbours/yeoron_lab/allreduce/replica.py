@@ -35,11 +35,11 @@ class Replica:
         offsets[known] = self._offset[ids[known]]
         return offsets
 
-    def together(self, places: IntArray, pulled: FloatArray | HalfArray | None) -> FloatArray:
+    def together(self, offsets: IntArray, pulled: FloatArray | HalfArray | None) -> FloatArray:
         """Held rows, and pulled ones where `places` is -1; float32 in the order of `places`."""
-        rows: FloatArray = np.empty((len(places), self.rows.shape[1]), dtype=np.float32)
-        here = places >= 0
-        rows[here] = self.rows[places[here]]
+        rows: FloatArray = np.empty((len(offsets), self.rows.shape[1]), dtype=np.float32)
+        here = offsets >= 0
+        rows[here] = self.rows[offsets[here]]
         if pulled is not None:
             rows[~here] = widen(pulled)
         return rows
@@ -70,25 +70,25 @@ class Replica:
 
         The rows count as sent from now on.
         """
-        places = np.arange(len(self.ids)) if ids is None else self.places(ids)
-        places = places[(self.rows[places] != self._brought[places]).any(axis=1)]
-        values = self.rows[places] - self._brought[places]
+        offsets = np.arange(len(self.ids)) if ids is None else self.places(ids)
+        offsets = offsets[(self.rows[offsets] != self._brought[offsets]).any(axis=1)]
+        values = self.rows[offsets] - self._brought[offsets]
         # As the server adds it up, so that what is sent next starts from what it has.
-        self._brought[places] += values
-        return RowDelta(self.table, self.ids[places], values)
+        self._brought[offsets] += values
+        return RowDelta(self.table, self.ids[offsets], values)
 
     def change(self, ids: IntArray, fresh: FloatArray) -> None:
         """Hold these ids from now on.
 
         fresh  float32 [n, dim]: the server's rows of those that were not held, in order of id
         """
-        places = self.places(ids)
-        kept = places >= 0
+        offsets = self.places(ids)
+        known = offsets >= 0
         for name in ("rows", "_brought") if self._tells else ("rows",):
-            held = getattr(self, name)
-            rows = np.empty((len(ids), held.shape[1]), dtype=np.float32)
-            rows[kept] = held[places[kept]]
-            rows[~kept] = fresh
+            before = getattr(self, name)
+            rows = np.empty((len(ids), before.shape[1]), dtype=np.float32)
+            rows[known] = before[offsets[known]]
+            rows[~known] = fresh
             setattr(self, name, rows)
         self.ids = ids
         self._index()

@@ -50,8 +50,8 @@ class WriteBack:
     def bring(self, leaving: Mapping[Table, IntArray] | None = None) -> None:
         """Tell the server how far rows moved; of all, or of those that leave."""
         owed = [
-            held.owed(None if leaving is None else leaving[table])
-            for table, held in self.replicas.items()
+            replica.owed(None if leaving is None else leaving[table])
+            for table, replica in self.replicas.items()
         ]
         owed = [delta for delta in owed if len(delta.ids)]
         if not owed:
@@ -86,10 +86,10 @@ class WriteBack:
 
         absent  names of nodes that do not take part; one of them may have led
         """
-        if any(len(held) for held in self.replicas.values()):
+        if any(len(replica) for replica in self.replicas.values()):
             self._hear_out(absent)
-        for table, held in self.replicas.items():
-            held.written_back(self.ask(table, held.ids))
+        for table, replica in self.replicas.items():
+            replica.written_back(self.ask(table, replica.ids))
 
     def _hear_out(self, absent: Collection[str]) -> None:
         """Wait until the server has heard the last of nodes that are gone.

@@ -44,7 +44,7 @@ class LearntOnShards:
         return ColumnCalls(shard, who).calls()
 
     @staticmethod
-    def moved(held: HeldRows, block: Minibatches) -> tuple[RowDelta, RowDelta]:
+    def moved(rows: HeldRows, block: Minibatches) -> tuple[RowDelta, RowDelta]:
         from yeoron_lab.columns.shard import moved, taken
 
-        return moved(block, *taken(held, block))
+        return moved(block, *taken(rows, block))

@@ -126,12 +126,12 @@ class Workspace:
         return min(self._done + self._batch.pairs, len(self._batch.examples.inputs))
 
 
-def taken(held: HeldRows, batch: Minibatches) -> tuple[FloatArray, FloatArray]:
+def taken(rows: HeldRows, batch: Minibatches) -> tuple[FloatArray, FloatArray]:
     """Copies of the columns of a block's rows, of `in` and of `out`."""
-    slots = held.map.slots(batch.ids)
+    slots = rows.map.slots(batch.ids)
     return (
-        held.tables.read(Table.IN, slots[: batch.inputs]),
-        held.tables.read(Table.OUT, slots),
+        rows.tables.read(Table.IN, slots[: batch.inputs]),
+        rows.tables.read(Table.OUT, slots),
     )
 
 
@@ -140,9 +140,9 @@ def moved(
 ) -> tuple[RowDelta, RowDelta]:
     """By how much a block moves these columns, float32 [rows, columns], which it uses up."""
     before = vectors.copy(), contexts.copy()
-    held = ColumnSlice(batch.examples, vectors, contexts)
+    columns = ColumnSlice(batch.examples, vectors, contexts)
     for start, stop in batch.bounds:
-        held.learn(start, np.asarray(batch.slopes[start:stop], np.float32), batch.rate)
+        columns.learn(start, np.asarray(batch.slopes[start:stop], np.float32), batch.rate)
     vectors -= before[0]
     contexts -= before[1]
     if len(batch.shares):

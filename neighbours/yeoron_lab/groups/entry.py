@@ -210,15 +210,15 @@ def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
     for push in pushes:
         for each in push.progress:
             key = (each.source, each.window)
-            held = by_window.get(key)
-            if held is not None:
+            before = by_window.get(key)
+            if before is not None:
                 each = SourceProgress(
                     each.source,
-                    held.documents + each.documents,
-                    held.tokens + each.tokens,
-                    max(held.published, each.published),
+                    before.documents + each.documents,
+                    before.tokens + each.tokens,
+                    max(before.published, each.published),
                     each.window,
-                    (*held.lags, *each.lags)[-_MOST_LAGS:],
+                    (*before.lags, *each.lags)[-_MOST_LAGS:],
                 )
             by_window[key] = each
     return tuple(by_window.values())

@@ -237,8 +237,8 @@ class GroupLink(LeaderLink):
     def _figures(self) -> dict[str, Any]:
         """What the leader hears of the group and of its nodes."""
         own = self.describe()
-        kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
-        figures = {name: own[name] for name in kept} | {"every_s": self._group.every_s}
+        names = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
+        figures = {name: own[name] for name in names} | {"every_s": self._group.every_s}
         meters = self.state.meters
         with self.state.lock:
             at = Moment(time.monotonic(), self.state.config.calendar.iso)

@@ -12,9 +12,8 @@ import logging
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -23,7 +22,7 @@ from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
-from yeoron_lab.processes import START_S, ProcessKeeper, ProcessSpec, announce, end_with_parent
+from yeoron_lab.processes import Fleet, ProcessSpec, announce, end_with_parent
 
 if TYPE_CHECKING:
     from embedding.training.request import TrainRequest
@@ -57,20 +56,12 @@ def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
 
     A process that dies is started again, at the same port.
     """
-    with ExitStack() as stack:
-        keepers = []
-        for index in range(1, request.topology.server_groups):
-            keeper = ProcessKeeper(_spec(request, leader, index))
-            stack.callback(keeper.end)
-            stack.callback(keeper.hint)
-            keeper.launch()
-            keepers.append(keeper)
-        deadline = time.monotonic() + START_S
-        locations = [leader]
-        for keeper in keepers:
-            locations.append(keeper.ready(deadline))
-            keeper.watch()
-        yield locations
+    specs = [_spec(request, leader, i) for i in range(1, request.topology.server_groups)]
+    fleet = Fleet(specs)
+    try:
+        yield [leader, *fleet.start()]
+    finally:
+        fleet.stop()
 
 
 def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:

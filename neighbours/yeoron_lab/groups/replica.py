@@ -56,8 +56,8 @@ class ReplicaRows(Watcher):
         moving = slots[bases.slots(slots) < 0]
         if len(moving):
             rows = self._tables.read(table, moving)
-            places = bases.give(moving)
-            bases["rows"][places] = rows
+            base_slots = bases.give(moving)
+            bases["rows"][base_slots] = rows
 
     def replaced(self, slots: IntArray) -> None:
         for table, bases in self._bases.items():
@@ -90,11 +90,11 @@ class ReplicaRows(Watcher):
 
     def _adopt(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
         bases, fresh = self._bases[table], rows
-        places = bases.slots(slots)
-        moved = places >= 0
+        base_slots = bases.slots(slots)
+        moved = base_slots >= 0
         if moved.any():
             fresh = rows.copy()
-            at = places[moved]
+            at = base_slots[moved]
             fresh[moved] += self._tables.read(table, slots[moved]) - bases["rows"][at]
             bases["rows"][at] = rows[moved]
         self._quiet = True

@@ -100,9 +100,9 @@ class HogwildTraining(Training):
         if tick.close is not None:
             tick.uses = self.closed(tick, self._vectors)
             return
-        if (held := tick.held) is not None:
-            of_held = {table: to_host(rows[held.ids]) for table, rows in tables.items()}
-            tick.held_loss = held.loss(held.ids, of_held)
+        if (held_out := tick.held) is not None:
+            of_held = {table: to_host(rows[held_out.ids]) for table, rows in tables.items()}
+            tick.held_loss = held_out.loss(held_out.ids, of_held)
         # What a block that diverges did is taken back where a copy is quick: on a GPU.
         on_gpu = [rows for rows in tables.values() if not isinstance(rows, np.ndarray)]
         try:
@@ -136,8 +136,8 @@ class HogwildTraining(Training):
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""
         model = self.setup.model
-        kept = model.traits.keeps_state or model.optimiser is Optimiser.ADAGRAD
-        return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
+        needed = model.traits.keeps_state or model.optimiser is Optimiser.ADAGRAD
+        return np.arange(len(self.tables.contexts), dtype=np.int64) if needed else None
 
     def row_counts(self, planned: BlockPlan) -> tuple[IntArray, TimeArray]:
         """Of every word: a row's id is its place."""

@@ -208,7 +208,7 @@ class RowCache(KeptRows):
             return widen(sent)
         rows = np.zeros((len(ids), sent.shape[1]), dtype=np.float32)
         rows[came] = sent
-        kept = np.zeros((int((~came).sum()), sent.shape[1]), dtype=np.float32)
-        self._rows.add_to(table, ids[~came], kept)
-        rows[~came] = kept
+        unsent = np.zeros((int((~came).sum()), sent.shape[1]), dtype=np.float32)
+        self._rows.add_to(table, ids[~came], unsent)
+        rows[~came] = unsent
         return rows

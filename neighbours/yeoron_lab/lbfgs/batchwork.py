@@ -62,10 +62,10 @@ class BatchWork:
 
     def take_part(self, past: Replaying) -> None:
         """Until the round is over; UnavailableError when told to stop meanwhile."""
-        kept: dict[tuple[str, int], Objective] = {}
+        objectives: dict[tuple[str, int], Objective] = {}
         if self.model.traits.minibatches:
             for number, (plan, seed) in enumerate(self._recall(past)):
-                kept[self.node, number] = self._offer(number, plan, seed)
+                objectives[self.node, number] = self._offer(number, plan, seed)
         self.line.request(to_message(Ready(past.learning_rate), do="ready"))
         result: Result | None = None
         while not self.stop.is_set():
@@ -75,7 +75,7 @@ class BatchWork:
                 return
             result = None
             if what == "compute":
-                result = self._compute(from_message(Task, answer), kept)
+                result = self._compute(from_message(Task, answer), objectives)
         raise UnavailableError(f"{self.node}: told to stop in a round of L-BFGS.")
 
     def _recall(self, past: Replaying) -> Iterator[tuple[BlockPlan, int]]:
@@ -114,12 +114,14 @@ class BatchWork:
         self.line.request(to_message(offer, do="offer"))
         return objective
 
-    def _compute(self, task: Task, kept: dict[tuple[str, int], Objective]) -> Result | None:
+    def _compute(self, task: Task, objectives: dict[tuple[str, int], Objective]) -> Result | None:
         """None for a portion that this process does not have: one before it had offered it."""
         name = task.node, task.number
-        objective = kept.get(name)
+        objective = objectives.get(name)
         if objective is None and task.material is not None:
-            objective = kept[name] = Objective(self.model, task.material.block, task.material.seed)
+            objective = objectives[name] = Objective(
+                self.model, task.material.block, task.material.seed
+            )
         if objective is None:
             return None
         return Result.of(task, *objective.evaluate(task.vectors, task.contexts))

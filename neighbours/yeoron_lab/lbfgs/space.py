@@ -73,8 +73,8 @@ class Space:
     def add(self, name: Name, loss: float, vectors: FloatArray, contexts: FloatArray) -> None:
         """A portion was computed."""
         self._loss += loss
-        for places, values in zip(self._places[name], (vectors, contexts), strict=True):
-            self._gradient.index_add_(0, places, self._device.place(values))
+        for offsets, values in zip(self._places[name], (vectors, contexts), strict=True):
+            self._gradient.index_add_(0, offsets, self._device.place(values))
 
     def total(self, at: Tensor) -> tuple[float, Tensor]:
         """F and its gradient at `at`, once all portions were added."""
@@ -101,10 +101,10 @@ class Space:
     def _scale(self, offers: Mapping[Name, Offer]) -> Tensor:
         terms = torch.zeros(len(self.start), device=self.start.device)
         for name, offer in offers.items():
-            for places, counts in zip(
+            for offsets, counts in zip(
                 self._places[name], (offer.inward, offer.outward), strict=True
             ):
-                terms.index_add_(0, places, self._device.place(counts))
+                terms.index_add_(0, offsets, self._device.place(counts))
         sizes = [len(ids) for ids in self._ids.values()]
         counts_in, counts_out = torch.split(terms, sizes)
         inward, outward = torch.split(self.start.square().sum(1), sizes)

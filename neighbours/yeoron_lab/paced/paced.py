@@ -227,8 +227,8 @@ class PacedTraining(Training):
     @staticmethod
     def _unlike(before: Pace, after: Pace) -> bool:
         """Whether copies kept at one pace are of no use at the other."""
-        kept = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (before, after)]
-        return kept[0] != kept[1]
+        paces = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (before, after)]
+        return paces[0] != paces[1]
 
     def copies(self, tick: Tick) -> Rowed:
         """The node's copies; what is missing or too old of them is pulled."""

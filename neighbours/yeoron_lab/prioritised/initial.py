@@ -52,8 +52,8 @@ def loss_figure(
     p is smoothed by adding one to each count (Laplace); documents that train nothing get 0.
     """
     nats = np.log(total + len(counts) + 1.0) - np.log1p(counts)
-    sums, kept = _sums((chance * nats)[codes], ends), _sums(chance[codes], ends)
-    return np.where(kept > 0, sums / np.maximum(kept, 1e-12), 0.0)
+    sums, trained = _sums((chance * nats)[codes], ends), _sums(chance[codes], ends)
+    return np.where(trained > 0, sums / np.maximum(trained, 1e-12), 0.0)
 
 
 def _sums(values: Doubles, ends: CodeArray) -> Doubles:

@@ -182,8 +182,8 @@ class PrioritisedReplay:
         serials = np.asarray(keys, np.int64)
         if (serials >= self._ring.next).any() or (serials < -1).any():
             raise InputError("prioritised replay: a key that was never given out.")
-        held = serials >= self._ring.oldest
-        serials, values = serials[held], np.asarray(priority, np.float64)[held]
+        present = serials >= self._ring.oldest
+        serials, values = serials[present], np.asarray(priority, np.float64)[present]
         if self.measure == "gradient":
             values = values / self._ring.lengths(serials)
         if len(values):
@@ -193,12 +193,12 @@ class PrioritisedReplay:
 
     def _set(self, serials: IntArray, priority: Weights) -> None:
         """Write p^alpha of the serials that are still held."""
-        held = serials >= self._ring.oldest
-        if not held.any():
+        present = serials >= self._ring.oldest
+        if not present.any():
             return
-        values = np.maximum(priority[held], _FLOOR)
+        values = np.maximum(priority[present], _FLOOR)
         self._largest = max(self._largest, float(values.max()))
-        self._tree.set(self._ring.slot(serials[held]), values**self.alpha)
+        self._tree.set(self._ring.slot(serials[present]), values**self.alpha)
 
     def _forget(self, before: int) -> None:
         """Give the sentences that left since serial `before` weight 0."""

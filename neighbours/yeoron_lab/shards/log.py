@@ -157,18 +157,18 @@ class ShardLog:
     def to_json(self) -> dict[str, Any]:
         """For a checkpoint of the primary: entries that a shard may have to get again."""
         with self.changed:
-            kept = [entry for entry in self._entries if isinstance(entry, Admit | Change)]
+            entries = [entry for entry in self._entries if isinstance(entry, Admit | Change)]
             return {
                 "applied": dict(self.floor.applied),
                 "next_id": self.floor.next_id,
-                "entries": [as_json(entry) for entry in kept],
+                "entries": [as_json(entry) for entry in entries],
             }
 
-    def restore(self, held: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
         with self.changed:
-            self.floor = DurableFloor(dict(held["applied"]), int(held["next_id"]))
-            self._entries = deque(from_json(each) for each in held["entries"])
+            self.floor = DurableFloor(dict(saved["applied"]), int(saved["next_id"]))
+            self._entries = deque(from_json(each) for each in saved["entries"])
 
 
 def _weight(entry: LogEntry) -> int:

@@ -134,9 +134,9 @@ def erase_rows(spec: ShardSpec, ids: IntArray) -> None:
         return
     state = ShardState(spec, epoch=0)
     recovery = ShardRecovery(state, folder, every_s=3600.0)
-    held, own = state.held, ids[spec.layout.held(ids, spec.index)]
-    slots = held.map.slots(own)
-    held.tables.clear(slots[slots >= 0])
-    held.admit(Admit(held.next_id, 0, own))
+    rows, own = state.held, ids[spec.layout.held(ids, spec.index)]
+    slots = rows.map.slots(own)
+    rows.tables.clear(slots[slots >= 0])
+    rows.admit(Admit(rows.next_id, 0, own))
     if (failed := recovery.write_once()) is not None:
         raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")

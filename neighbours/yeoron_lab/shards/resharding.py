@@ -100,7 +100,9 @@ def _shard(folder: Path, primary: Mapping[str, Any]) -> _Arrays:
     if newest is None:
         raise ConfigError(f"{folder}: there is no checkpoint of this shard.")
     facts, arrays = newest[1].facts, newest[1].arrays
-    applied = [{k: v for k, v in held["applied"].items() if v} for held in (facts, primary)]
+    applied = [
+        {k: v for k, v in checkpoint["applied"].items() if v} for checkpoint in (facts, primary)
+    ]
     if applied[0] != applied[1]:
         raise ConfigError(_ahead(int(facts["count"])))
     return arrays

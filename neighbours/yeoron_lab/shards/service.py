@@ -62,7 +62,7 @@ def answer_pull(
     request, most_bytes = from_message(PullRequest, message), state.spec.server.max_message_bytes
     ids, half = request.ids, request.half
     check_rows(sum(map(len, ids.values())), state.spec.dim, most_bytes, half=half)
-    kept = answering(keeps, message, ids)
+    wanted = answering(keeps, message, ids)
     with state.changed:
         state.reach(at)
         gathered = {
@@ -71,14 +71,14 @@ def answer_pull(
         }
         state.meters.rows_out += sum(map(len, ids.values()))
         sequence = state.inbox.ledger.of(node).applied
-        if kept is not None:
-            half = half and kept.whole
-            state.meters.rows_spared += kept.read(
+        if wanted is not None:
+            half = half and wanted.whole
+            state.meters.rows_spared += wanted.read(
                 state.tables, state.held.slots, node, (state.epoch, sequence)
             )
     as_sent = state.tables.device.as_sent
     rows = {table: as_sent(each, half) for table, each in gathered.items()}
-    return rows_answered(PulledRows(0, rows, sequence), kept)
+    return rows_answered(PulledRows(0, rows, sequence), wanted)
 
 
 def acknowledged(state: ShardState, node: str) -> Message:
@@ -232,8 +232,8 @@ class ShardSession:
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         self.state.push(push)
-        for kept in self._kept:
-            kept.learnt(push)
+        for rows in self._kept:
+            rows.learnt(push)
         return self._acknowledged()
 
     def _with_block(self, push: Push, message: Message) -> Push:

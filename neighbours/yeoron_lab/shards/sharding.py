@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Sequence
 
 from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig
 from embedding.server.parts import Companion
-from yeoron_lab.processes import START_S, ProcessKeeper, own_line
+from yeoron_lab.processes import Fleet, own_line
 from yeoron_lab.settings import ShardSettings
 from yeoron_lab.shards.client.links import reached
 from yeoron_lab.shards.rows import ShardedRows
@@ -60,50 +58,6 @@ def _first_port(config: ServerConfig) -> int:
                 f"{name} {port}: the shards have ports {first} to {last}; another is accepted."
             )
     return first
-
-
-class Fleet:
-    """Runs one process a shard, and starts it again when it dies."""
-
-    def __init__(self, specs: Sequence[ShardSpec]) -> None:
-        self._keepers = [ProcessKeeper(spec) for spec in specs]
-
-    def start(self) -> list[str]:
-        """Start all and return where they listen; PlatformError when one does not start."""
-        try:
-            for keeper in self._keepers:
-                keeper.launch()
-            deadline = time.monotonic() + START_S
-            locations = [keeper.ready(deadline) for keeper in self._keepers]
-        except BaseException:
-            self.stop()
-            raise
-        for keeper in self._keepers:
-            keeper.watch()
-        return locations
-
-    def stop(self) -> None:
-        """End all; each writes a last checkpoint first."""
-        for keeper in self._keepers:
-            keeper.hint()
-        for keeper in self._keepers:
-            keeper.end()
-
-    def unkept(self) -> list[str]:
-        """Of shards that ended without a last checkpoint, a sentence each."""
-        return [
-            f"shard {keeper.spec.index}: it ended with exit code {code}, without a last checkpoint."
-            for keeper in self._keepers
-            if keeper.spec.server.state_dir is not None and (code := keeper.code)
-        ]
-
-    @property
-    def restarts(self) -> list[int]:
-        return [keeper.restarts for keeper in self._keepers]
-
-    @property
-    def pids(self) -> list[int]:
-        return [keeper.pid for keeper in self._keepers]
 
 
 class Shards(Companion):

@@ -44,12 +44,12 @@ SHARD_WAIT_S = 1.0
 class HeldCopy:
     """All rows at one position of the log; completed in the background."""
 
-    def __init__(self, held: HeldRows, lock: threading.RLock) -> None:
+    def __init__(self, rows: HeldRows, lock: threading.RLock) -> None:
         """Begin to copy (under `lock`)."""
-        self._held = held
-        self._slots = held.map.used()
-        self._ids = held.map.ids(self._slots)
-        self._rows = held.tables.copy(held.map.end, accumulators=False)
+        self._held = rows
+        self._slots = rows.map.used()
+        self._ids = rows.map.ids(self._slots)
+        self._rows = rows.tables.copy(rows.map.end, accumulators=False)
         self._done = threading.Event()
         self._failed = False
         threading.Thread(target=self._finish, args=(lock,), daemon=True).start()
@@ -201,8 +201,8 @@ class ShardState:
 
     def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
-        places = self.held.gram_places(ids, "sums")
-        bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
+        rows = self.held.gram_places(ids, "sums")
+        bags = GramBags(rows.astype(np.int32), offsets.astype(np.int32))
         with self.changed:
             self.reach(at)
             sums = bags.sums(self.tables.source(Table.SUB, accumulators=False))
@@ -334,9 +334,9 @@ class ShardState:
     def _change(self, entry: Change) -> Iterator[Step]:
         """Rows change table by table, and the pushes are booked once all of them have."""
         pushes = self.inbox.named(entry)
-        held = [push for push in pushes.values() if push is not None]
+        present = [push for push in pushes.values() if push is not None]
         if entry.scale:
-            moved = [self._moved(push) for push in held]
+            moved = [self._moved(push) for push in present]
             combine = averaged if entry.average else None
             for delta, writer in deltas_of(moved, entry.scale, combine):
                 yield partial(self._add, delta, entry.scale, writer)

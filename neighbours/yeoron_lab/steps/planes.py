@@ -51,7 +51,7 @@ def _step(least: float, level: Any) -> Any:
 
 
 @kernel()
-def choose(values: Any, first: Any, least: float, relative: float, levels: Any, kept: Any) -> Any:
+def choose(values: Any, first: Any, least: float, relative: float, levels: Any, chosen: Any) -> Any:
     """Give each row its level, and keep those that have an entry of a step: (rows, entries).
 
     A row's step is the power of the root of 2, times `least`, that is nearest to `relative` times
@@ -61,7 +61,7 @@ def choose(values: Any, first: Any, least: float, relative: float, levels: Any, 
     values  float32 [n, dim], finite
     first   bool [n]: rows of which the receiver has nothing: their step is FIRST times their root
             mean square, however small; or empty, for none
-    levels  uint8 [n]; kept int64 [n]: the rows, in order, as many as are returned
+    levels  uint8 [n]; chosen int64 [n]: the rows, in order, as many as are returned
     """
     rows, entries = 0, 0
     n, dim = values.shape
@@ -83,7 +83,7 @@ def choose(values: Any, first: Any, least: float, relative: float, levels: Any, 
             count += abs(values[i, j]) >= step
         levels[i] = level
         if count:
-            kept[rows] = i
+            chosen[rows] = i
             rows += 1
             entries += count
     return rows, entries
@@ -101,12 +101,12 @@ def _steps(value: Any, step: Any) -> Any:
 
 
 @kernel()
-def write_leading(values: Any, k: int, levels: Any, kept: Any, least: float, out: Any) -> int:
-    """Columns 0 to k of the kept rows of float32 [n, dim]; takes them off. Bytes written."""
-    at, rows = 0, len(kept)
+def write_leading(values: Any, k: int, levels: Any, chosen: Any, least: float, out: Any) -> int:
+    """Columns 0 to k of the chosen rows of float32 [n, dim]; takes them off. Bytes written."""
+    at, rows = 0, len(chosen)
     numbers = np.empty((k, rows), dtype=np.int64)
     for i in range(rows):
-        row = kept[i]
+        row = chosen[i]
         step = _step(least, levels[row])
         for j in range(k):
             many = _steps(values[row, j], step)
@@ -120,28 +120,28 @@ def write_leading(values: Any, k: int, levels: Any, kept: Any, least: float, out
 
 @kernel()
 def write_others(
-    values: Any, k: int, levels: Any, kept: Any, least: float, signs: Any, sizes: Any, large: Any
+    values: Any, k: int, levels: Any, chosen: Any, least: float, signs: Any, sizes: Any, large: Any
 ) -> tuple[int, int, int]:
-    """Columns k to dim of the kept rows of float32 [n, dim]; takes them off. Bytes of each part.
+    """Columns k to dim of the chosen rows of float32 [n, dim]; takes them off. Bytes of each part.
 
     First which entries are sent, then those alone: a branch at each entry would be guessed wrong
     at every third.
     """
     sized, grown, columns = 0, 0, values.shape[1] - k
-    entries = len(kept) * columns
+    entries = len(chosen) * columns
     codes, sent = np.zeros(entries + 4, dtype=np.uint8), np.empty(entries + 2, dtype=np.uint8)
-    places = np.empty(columns + 1, dtype=np.int32)
-    for i in range(len(kept)):
-        row, first = kept[i], i * columns
+    sent_columns = np.empty(columns + 1, dtype=np.int32)
+    for i in range(len(chosen)):
+        row, first = chosen[i], i * columns
         step, some = _step(least, levels[row]), 0
         for j in range(columns):
             sign = np.uint8(2) if values[row, k + j] < 0 else np.uint8(1)
             codes[first + j] = sign if abs(values[row, k + j]) >= step else np.uint8(0)
         for j in range(columns):
-            places[some] = j
+            sent_columns[some] = j
             some += codes[first + j] > 0
         for at in range(some):
-            j = k + places[at]
+            j = k + sent_columns[at]
             many = _steps(values[row, j], step)
             values[row, j] -= np.float32(many) * step
             more = abs(many) - 1
@@ -222,22 +222,22 @@ def read_others(
 
 
 def written(
-    ids: IntArray, values: FloatArray, levels: ByteArray, kept: IntArray, least: Any, leading: int
+    ids: IntArray, values: FloatArray, levels: ByteArray, chosen: IntArray, least: Any, leading: int
 ) -> list[ByteArray]:
-    """The parts of the kept rows; what is sent is taken off `values`, float32 [n, dim].
+    """The parts of the chosen rows; what is sent is taken off `values`, float32 [n, dim].
 
     leading  columns that are written one after the other
     """
-    rows, dim = len(kept), values.shape[1]
+    rows, dim = len(chosen), values.shape[1]
     entries = rows * (dim - leading)
     room = (10 * rows, 4 * rows * leading, entries // 5 + 1, entries // 2 + 1, 4 * entries)
     names, lead, signs, sizes, large = (np.empty(size, dtype=np.uint8) for size in room)
-    n_names = write_ids(ids[kept], names)
-    n_lead = write_leading(values, leading, levels, kept, least, lead)
-    ends = write_others(values, leading, levels, kept, least, signs, sizes, large)
+    n_names = write_ids(ids[chosen], names)
+    n_lead = write_leading(values, leading, levels, chosen, least, lead)
+    ends = write_others(values, leading, levels, chosen, least, signs, sizes, large)
     return [
         names[:n_names],
-        levels[kept],
+        levels[chosen],
         lead[:n_lead],
         signs[: ends[0]],
         sizes[: ends[1]],

@@ -43,13 +43,13 @@ class ShardedNodeRows(NodeRows):
         return self.kept
 
     def learnt(self, push: Push) -> None:
-        for kept, part in zip(self.kept, split_push(push, len(self.kept)), strict=True):
-            kept.learnt(part)
+        for rows, part in zip(self.kept, split_push(push, len(self.kept)), strict=True):
+            rows.learnt(part)
 
     def refused(self) -> None:
         """The primary refused a push that shards have taken: what they keep is not this."""
-        for kept in self.kept:
-            kept.refused()
+        for rows in self.kept:
+            rows.refused()
 
 
 class RowsOnShards(ShardedNodeRows):
