@@ -53,11 +53,12 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.devices import HostDevice
 from yeoron_bench.results import facts, hardware, keep_and_print
+from yeoron_lab.processes import Fleet
 from yeoron_lab.shards.client.split import Layout
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.shards.link import PrimaryLinks
 from yeoron_lab.shards.log import Change, ShardLog
-from yeoron_lab.shards.sharding import Fleet, shard_specs
+from yeoron_lab.shards.sharding import shard_specs
 
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""

@@ -23,7 +23,8 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.worker.process.making import connect
 from waiting import until
-from yeoron_lab.shards.sharding import Fleet, shard_specs
+from yeoron_lab.processes import Fleet
+from yeoron_lab.shards.sharding import shard_specs
 
 pytestmark = pytest.mark.laboratory
 
