@@ -2,115 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-
-TEMPLATE = """\
-# Sources of the simulated web at {base}
-
-[[source]]
-name = "sim-feed"
-kind = "feed"
-url = "{base}/news/politics/rss.xml"
-group = "news"
-language = "ko"
-timezone = "UTC"
-every = {every}
-
-[[source]]
-name = "sim-sitemap"
-kind = "sitemap"
-url = "{base}/news/society/sitemap.xml"
-group = "news"
-language = "ko"
-timezone = "UTC"
-every = {every}
-max_items = 5000
-
-[[source]]
-name = "sim-list"
-kind = "page"
-url = "{base}/news/life/list"
-group = "news"
-language = "ko"
-timezone = "{zone}"
-every = {every}
-max_items = 5000
-pages = 200
-items = "li.headline"
-link = "a[href]"
-links = "/news/a/"
-title = "a"
-time = "time"
-next = "a[rel=next]"
-
-[[source]]
-name = "sim-euckr"
-kind = "feed"
-url = "{base}/news/euckr/rss.xml"
-group = "news"
-language = "ko"
-timezone = "UTC"
-every = {every}
-{board}
-[[source]]
-name = "sim-comments"
-kind = "comments"
-url = "{base}/comments/api?limit=50"
-group = "comments"
-language = "ko"
-timezone = "UTC"
-every = {every}
-max_items = 5000
-pages = 200
-items = "comments"
-id = "id"
-text = "body"
-time = "created_at"
-author = "author"
-link = "article_url"
-next = "next_cursor"
-cursor = "cursor"
-"""
-
-_BOARD = """
-[[source]]
-name = "sim-board"
-kind = "rendered"
-url = "{base}/board"
-group = "board"
-language = "ko"
-timezone = "UTC"
-every = {every}
-max_items = 5000
-pages = 200
-answers = "auto"
-items = "article.post"
-id = "@data-id"
-link = "h2 a"
-title = "h2"
-time = "time"
-text = "div.body"
-author = ".author"
-"""
-
-_OLD_BOARD = """
-[[source]]
-name = "sim-board"
-kind = "page"
-url = "{base}/bbs/zboard.php?id=free"
-group = "board"
-language = "ko"
-timezone = "Asia/Seoul"
-every = {every}
-max_items = 5000
-pages = 200
-items = "tr:has(td.date)"
-link = "a[href]"
-links = "/view.php"
-title = "a"
-time = "td.date"
-next = "td.page b + a"
-"""
 
 PART_OF_SOURCE = {
     "sim-feed": "politics",
@@ -122,6 +15,44 @@ PART_OF_SOURCE = {
 }
 """Which part of the simulated web each source reads."""
 
+_MANY = {"max_items": 5000, "pages": 200}
+_LIST = {
+    "items": "li.headline",
+    "link": "a[href]",
+    "links": "/news/a/",
+    "title": "a",
+    "time": "time",
+    "next": "a[rel=next]",
+}
+_BOARD = {
+    "answers": "auto",
+    "items": "article.post",
+    "id": "@data-id",
+    "link": "h2 a",
+    "title": "h2",
+    "time": "time",
+    "text": "div.body",
+    "author": ".author",
+}
+_OLD_BOARD = {
+    "items": "tr:has(td.date)",
+    "link": "a[href]",
+    "links": "/view.php",
+    "title": "a",
+    "time": "td.date",
+    "next": "td.page b + a",
+}
+_COMMENTS = {
+    "items": "comments",
+    "id": "id",
+    "text": "body",
+    "time": "created_at",
+    "author": "author",
+    "link": "article_url",
+    "next": "next_cursor",
+    "cursor": "cursor",
+}
+
 
 def sources_toml(
     base_url: str, *, every: float = 1.0, rendered: bool = True, habits: Sequence[str] = ()
@@ -131,8 +62,25 @@ def sources_toml(
     `every` is the seconds between polls; `rendered` False leaves the board out (no browser), but
     for an old one; `habits` are those of the simulated web (`SimwebConfig.habits`).
     """
-    base = base_url.rstrip("/")
-    board = _OLD_BOARD if "old-board" in habits else _BOARD if rendered else ""
-    zone = "Asia/Seoul" if "relative-times" in habits else "UTC"
-    board = board.format(base=base, every=every)
-    return TEMPLATE.format(base=base, every=every, board=board, zone=zone)
+    base, korean = base_url.rstrip("/"), {"timezone": "Asia/Seoul"}
+    zone = korean if "relative-times" in habits else {}
+    board: list[tuple[str, str, str, dict[str, object]]] = []
+    if "old-board" in habits:
+        board = [("sim-board", "page", "/bbs/zboard.php?id=free", _MANY | _OLD_BOARD | korean)]
+    elif rendered:
+        board = [("sim-board", "rendered", "/board", _MANY | _BOARD)]
+    comments = "/comments/api?limit=50"
+    lines = [f"# Sources of the simulated web at {base}"]
+    for name, kind, path, settings in (
+        ("sim-feed", "feed", "/news/politics/rss.xml", {}),
+        ("sim-sitemap", "sitemap", "/news/society/sitemap.xml", {"max_items": 5000}),
+        ("sim-list", "page", "/news/life/list", _MANY | _LIST | zone),
+        ("sim-euckr", "feed", "/news/euckr/rss.xml", {}),
+        *board,
+        ("sim-comments", "comments", comments, _MANY | _COMMENTS),
+    ):
+        group = {"sim-board": "board", "sim-comments": "comments"}.get(name, "news")
+        of_all = {"group": group, "language": "ko", "timezone": "UTC", "every": every}
+        source = {"name": name, "kind": kind, "url": base + path, **of_all, **settings}
+        lines += ["", "[[source]]", *(f"{k} = {json.dumps(v)}" for k, v in source.items())]
+    return "\n".join(lines) + "\n"

@@ -31,7 +31,7 @@ from yeoron_lab.shards.service import acknowledged
 from yeoron_lab.shards.state import ShardState
 from yeoron_lab.slices import ColumnSlice
 
-_GONE = Message({"status": "waiting", "waits_for": None})
+_GONE = Message({"status": "waiting"})
 """A block that was opened on a stream that is no more has to be opened again."""
 
 

@@ -22,15 +22,13 @@ logger = logging.getLogger(__name__)
 class ShardInbox:
     """Pushes that wait, and what became of each node's. The shard's lock guards it.
 
-    lost       pushes that the log named and that nobody has any more
-    repeated   pushes in the rows whose text is read again (`hello`)
-    waits_for  the push that the log wants next and that is not here
+    lost      pushes that the log named and that nobody has any more
+    repeated  pushes in the rows whose text is read again (`hello`)
     """
 
     def __init__(self, index: int, *, keeps_checkpoints: bool) -> None:
         self.ledger = Ledger(keeps_checkpoints=keeps_checkpoints)
         self.lost = self.repeated = 0
-        self.waits_for: PushNumber | None = None
         self._index = index
         self._pushes: dict[PushNumber, Push | None] = {}
         self._again: set[PushNumber] = set()
@@ -71,10 +69,8 @@ class ShardInbox:
         return sequence > self.ledger.of(node).applied
 
     def wants(self, entry: Change) -> bool:
-        """Whether a push of this entry is not here yet; `waits_for` says which."""
-        lacking = (t for t in entry.tickets if self.is_fresh(t) and t not in self._pushes)
-        self.waits_for = next(lacking, None)
-        return self.waits_for is not None
+        """Whether a push of this entry is not here yet."""
+        return any(self.is_fresh(t) and t not in self._pushes for t in entry.tickets)
 
     def named(self, entry: Change) -> dict[PushNumber, Push | None]:
         """The pushes of an entry that are not in the rows; None for one that nobody has."""

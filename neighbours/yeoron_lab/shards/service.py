@@ -170,7 +170,7 @@ class ShardSession:
         self._calls: dict[str, Call] = {
             "pull": self._pull,
             "push": self._push,
-            "confirm": self._confirm,
+            "confirm": self._acknowledged,
         }
         if state.spec.server.split == "columns":
             self._calls |= columns().calls(state, lambda: self.node)
@@ -202,8 +202,8 @@ class ShardSession:
             self.state.check_session(self.node, self.number)
         try:
             return call(message)
-        except NotReachedError as error:
-            return Message({"status": "waiting", "waits_for": error.waits_for})
+        except NotReachedError:
+            return Message({"status": "waiting"})
 
     def ended(self) -> None:
         """The stream is over."""
@@ -244,10 +244,7 @@ class ShardSession:
             )
         return replace(push, minibatches=columns().decode(message))
 
-    def _confirm(self, message: Message) -> Message:
-        return self._acknowledged()
-
-    def _acknowledged(self) -> Message:
+    def _acknowledged(self, _: Message | None = None) -> Message:
         return acknowledged(self.state, self.node)
 
     # -- the primary ------------------------------------------------------------------------

@@ -117,14 +117,7 @@ class LogCursor:
 
 
 class NotReachedError(Exception):
-    """The log is not carried out up to the position that was named; the same may be asked again.
-
-    waits_for  the push that it wants next and that is not here, if any
-    """
-
-    def __init__(self, waits_for: PushNumber | None) -> None:
-        super().__init__("the log is not carried out up to there")
-        self.waits_for = waits_for
+    """The log is not carried out up to the position that was named; the same may be asked again."""
 
 
 class ShardState:
@@ -283,7 +276,6 @@ class ShardState:
             "bytes_in": meters.bytes_in,
             "bytes_out": meters.bytes_out,
             "bytes_led": self.led.bytes_in + self.led.bytes_out,
-            "waits_for": None if inbox.waits_for is None else list(inbox.waits_for),
             "stuck": self.changing.stuck,
             "pause_ms": meters.checkpoint_pause_s * 1000,
             "uptime_s": time.monotonic() - self.started,
@@ -304,7 +296,6 @@ class ShardState:
     def _advance(self) -> None:
         """Carry out entries until one needs a push that is not here yet (under the lock)."""
         cursor, before = self.cursor, self.cursor.position
-        self.inbox.waits_for = None
         while cursor.queue:
             entry = cursor.queue[0]
             # None overtakes one that waits: another shard has what it needs, and the rows of both
@@ -369,4 +360,4 @@ class ShardState:
                 lambda: self.closing or self.cursor.has_reached(at), timeout=SHARD_WAIT_S
             )
             if not self.cursor.has_reached(at):
-                raise NotReachedError(self.inbox.waits_for)
+                raise NotReachedError
