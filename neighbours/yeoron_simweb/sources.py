@@ -15,8 +15,9 @@ PART_OF_SOURCE = {
 }
 """Which part of the simulated web each source reads."""
 
-_MANY = {"max_items": 5000, "pages": 200}
-_LIST = {
+_Fields = dict[str, object]
+_MANY: _Fields = {"max_items": 5000, "pages": 200}
+_LIST: _Fields = {
     "items": "li.headline",
     "link": "a[href]",
     "links": "/news/a/",
@@ -34,7 +35,7 @@ _BOARD = {
     "text": "div.body",
     "author": ".author",
 }
-_OLD_BOARD = {
+_OLD_BOARD: _Fields = {
     "items": "tr:has(td.date)",
     "link": "a[href]",
     "links": "/view.php",
@@ -42,7 +43,7 @@ _OLD_BOARD = {
     "time": "td.date",
     "next": "td.page b + a",
 }
-_COMMENTS = {
+_COMMENTS: _Fields = {
     "items": "comments",
     "id": "id",
     "text": "body",
@@ -62,23 +63,24 @@ def sources_toml(
     `every` is the seconds between polls; `rendered` False leaves the board out (no browser), but
     for an old one; `habits` are those of the simulated web (`SimwebConfig.habits`).
     """
-    base, korean = base_url.rstrip("/"), {"timezone": "Asia/Seoul"}
+    base = base_url.rstrip("/")
+    korean: _Fields = {"timezone": "Asia/Seoul"}
     zone = korean if "relative-times" in habits else {}
-    board: list[tuple[str, str, str, dict[str, object]]] = []
+    board: list[tuple[str, str, str, _Fields]] = []
     if "old-board" in habits:
         board = [("sim-board", "page", "/bbs/zboard.php?id=free", _MANY | _OLD_BOARD | korean)]
     elif rendered:
         board = [("sim-board", "rendered", "/board", _MANY | _BOARD)]
-    comments = "/comments/api?limit=50"
-    lines = [f"# Sources of the simulated web at {base}"]
-    for name, kind, path, settings in (
+    sources: list[tuple[str, str, str, _Fields]] = [
         ("sim-feed", "feed", "/news/politics/rss.xml", {}),
         ("sim-sitemap", "sitemap", "/news/society/sitemap.xml", {"max_items": 5000}),
         ("sim-list", "page", "/news/life/list", _MANY | _LIST | zone),
         ("sim-euckr", "feed", "/news/euckr/rss.xml", {}),
         *board,
-        ("sim-comments", "comments", comments, _MANY | _COMMENTS),
-    ):
+        ("sim-comments", "comments", "/comments/api?limit=50", _MANY | _COMMENTS),
+    ]
+    lines = [f"# Sources of the simulated web at {base}"]
+    for name, kind, path, settings in sources:
         group = {"sim-board": "board", "sim-comments": "comments"}.get(name, "news")
         of_all = {"group": group, "language": "ko", "timezone": "UTC", "every": every}
         source = {"name": name, "kind": kind, "url": base + path, **of_all, **settings}
