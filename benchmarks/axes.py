@@ -48,36 +48,38 @@ def drawn(store: SnapshotStore, words: int, times: int, seed: int = 0) -> Counte
     mentions = np.bincount(usage.rows, weights=usage.mentions, minlength=len(snapshot.words))
     names = [snapshot.words[row] for row in np.flatnonzero(mentions >= _MENTIONS).tolist()]
     rows, means = pooled(usage)
-    dice, found = np.random.default_rng(seed), Counted(words)
+    dice, counted = np.random.default_rng(seed), Counted(words)
     config = TrendsConfig().model_copy(update={"history_windows": 1})
     for _ in range(times):
         word, *rest = dice.choice(names, 2 * words + 1, replace=False).tolist()
-        kept: AxisCache = {}
+        cache: AxisCache = {}
         lists = rest[:words], rest[words:]
-        points = axis_history(store, word, *lists, config, cache=kept).points
-        (axis,) = kept.values()
+        points = axis_history(store, word, *lists, config, cache=cache).points
+        (axis,) = cache.values()
         for point in points:
             if axis is None or point.source != ALL or point.low is None or point.high is None:
                 continue
             vector = means[np.searchsorted(rows, snapshot.index(word) or 0)]
             whole = (point.high - point.low) / 2
             texts = max(whole**2 - (axis.half_width(vector) or 0.0) ** 2, 0.0) ** 0.5
-            found.placed += 1
-            found.by_both += point.low > 0.0 or point.high < 0.0
-            found.by_texts += abs(point.position) > texts
-    return found
+            counted.placed += 1
+            counted.by_both += point.low > 0.0 or point.high < 0.0
+            counted.by_texts += abs(point.position) > texts
+    return counted
 
 
 def bench_axes(store: str, times: int, *, results: Path = RESULTS) -> dict[str, Any]:
     """For lists of several sizes, and a dated result."""
-    held = SnapshotStore(store)
+    snapshots = SnapshotStore(store)
     report = facts("axes", ("yeoron", "numpy"))
     report["store"] = Path(store).name
-    report["lists"] = [vars(drawn(held, words, times)) for words in (2, 3, 5, 8)]
+    report["lists"] = [vars(drawn(snapshots, words, times)) for words in (2, 3, 5, 8)]
     keep(report, results=results)
-    for one in report["lists"]:
-        shares = [one[name] / one["placed"] for name in ("by_texts", "by_both")]
-        print(f"{one['words']} words a side: {shares[0]:.1%} by the texts alone, {shares[1]:.1%}")
+    for listed in report["lists"]:
+        shares = [listed[name] / listed["placed"] for name in ("by_texts", "by_both")]
+        print(
+            f"{listed['words']} words a side: {shares[0]:.1%} by the texts alone, {shares[1]:.1%}"
+        )
     return report
 
 

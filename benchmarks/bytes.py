@@ -85,14 +85,14 @@ def options_of(side: str) -> list[str]:
     value, _, relative = value.partition(":")
     if pulls not in PULLS:
         raise InputError(f"side {side}: + is followed by {' or '.join(filter(None, PULLS))}.")
-    found = [f"--compression={kind}", *PULLS[pulls]]
+    options = [f"--compression={kind}", *PULLS[pulls]]
     if relative:
-        found.append(f"--relative-threshold={relative}")
+        options.append(f"--relative-threshold={relative}")
     if value:
         if kind not in OPTIONS:
             raise InputError(f"side {side}: only {' and '.join(OPTIONS)} take a number.")
-        found.append(f"{OPTIONS[kind]}={value}")
-    return found
+        options.append(f"{OPTIONS[kind]}={value}")
+    return options
 
 
 def train(
@@ -113,8 +113,8 @@ def train(
         done = run([*before, *module, "train", str(corpus), *chosen, "--json", "--out", store])
         export = ["export", "vectors", store, "--format=word2vec", f"--out={vectors}"]
         run([*module, *export])
-        found = json.loads(done)
-        figures = {name: found[name] for name in KEPT}
+        answer = json.loads(done)
+        figures = {name: answer[name] for name in KEPT}
         return {**figures, "vectors": vectors.read_bytes()}
 
 
@@ -171,7 +171,7 @@ def measured(
 
 def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Means over seeds by nodes and side, and what they are of all-reduce and of fp16."""
-    found = []
+    medians = []
     for nodes in dict.fromkeys(run["nodes"] for run in runs):
         of = [run for run in runs if run["nodes"] == nodes]
         for side in dict.fromkeys(run["side"] for run in of):
@@ -185,8 +185,8 @@ def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             judged = [run["quality"]["mean"] for run in own if run["quality"]]
             row["quality"] = statistics.fmean(judged) if judged else None
             row["spread"] = statistics.stdev(judged) if len(judged) > 1 else None
-            found.append({"nodes": nodes, "side": side, **row})
-    return found
+            medians.append({"nodes": nodes, "side": side, **row})
+    return medians
 
 
 @dataclass(frozen=True)
@@ -283,11 +283,11 @@ def _account(runs: Sequence[dict[str, Any]]) -> list[str]:
     """Where each byte goes: bytes a token by kind of message, direction and part."""
     sides = list(dict.fromkeys(run["side"] for run in runs))
     first = {side: next(run for run in runs if run["side"] == side) for side in sides}
-    found = {
+    report = {
         side: {part: size / run["tokens_trained"] for part, size in run["bytes_by_part"].items()}
         for side, run in first.items()
     }
-    sizes = {part: max(each.get(part, 0.0) for each in found.values()) for part in _parts(found)}
+    sizes = {part: max(each.get(part, 0.0) for each in report.values()) for part in _parts(report)}
     shown = sorted((part for part in sizes if sizes[part] >= LEAST_SHOWN), key=lambda p: -sizes[p])
     about = (
         f"Where they go with {runs[0]['nodes']} nodes (first seed; parts below {LEAST_SHOWN} bytes "
@@ -300,13 +300,13 @@ def _account(runs: Sequence[dict[str, Any]]) -> list[str]:
         "|---" * (1 + len(sides)) + "|",
     ]
     for part in shown:
-        cells = (f"{found[side].get(part, 0.0):.2f}" for side in sides)
+        cells = (f"{report[side].get(part, 0.0):.2f}" for side in sides)
         lines.append(f"| {part} | {' | '.join(cells)} |")
     return lines
 
 
-def _parts(found: dict[str, dict[str, float]]) -> list[str]:
-    return list(dict.fromkeys(part for each in found.values() for part in each))
+def _parts(figures: dict[str, dict[str, float]]) -> list[str]:
+    return list(dict.fromkeys(part for each in figures.values() for part in each))
 
 
 def _throttled(report: dict[str, Any]) -> list[str]:

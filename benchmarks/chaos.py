@@ -96,23 +96,23 @@ class Setting:
 def split(corpus: Path, words: int, folder: Path) -> tuple[Path, list[str], Counter[str]]:
     """The first `words` words without a part of the lines, those lines, and counts of the rest."""
     taken: list[str] = []
-    held: list[str] = []
+    held_out: list[str] = []
     counts: Counter[str] = Counter()
     dice = random.Random(0)
     read, longest = 0, TextConfig().max_length
     with corpus.open(encoding="utf-8") as file:
         for line in file:
             if dice.random() < HELD_OUT:
-                held.append(line)
+                held_out.append(line)
                 continue
             taken.append(line)
-            found = [word for word in line.split() if len(word) <= longest]
-            counts.update(found)
-            if (read := read + len(found)) >= words:
+            kept_words = [word for word in line.split() if len(word) <= longest]
+            counts.update(kept_words)
+            if (read := read + len(kept_words)) >= words:
                 break
     path = folder / "corpus.txt"
     path.write_text("".join(taken), encoding="utf-8")
-    return path, held, counts
+    return path, held_out, counts
 
 
 def write_settings(home: Path, setting: Setting, seed: int) -> Path:
@@ -206,7 +206,7 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
         dask_client(settings) as client,
         placed(
             _request(settings, corpus, setting), settings.server_location, CorpusSurvey()
-        ) as places,
+        ) as specs,
     ):
         killer = Killer(supervisor, setting, seed)
         line = settings.line().model_copy(update={"connect_timeout_s": PATIENCE_S})
@@ -214,7 +214,7 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
             began = time.monotonic()
             futures = [
                 submit_node(client, spec, TRAINING_POOL, settings.paths.nodes)
-                for spec in _specs(settings, corpus, setting, places)
+                for spec in _specs(settings, corpus, setting, specs)
             ]
             total = setting.epochs * sum(1 for _ in _words(corpus))
             plan = killer.plan(kills, total)
@@ -230,13 +230,13 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
                 future.result()
             seconds = time.monotonic() - began
             status = server.status()
-            found = _cut(server, status, settings)
+            snapshot = _cut(server, status, settings)
         return {
             "killed": killer.killed,
             "not_killed": plan,
             "seconds": seconds,
             "status": status,
-            "snapshot": found,
+            "snapshot": snapshot,
         }
 
 
@@ -268,7 +268,7 @@ def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest
 
 
 def _specs(
-    settings: Settings, corpus: Path, setting: Setting, places: Sequence[NodeSpec]
+    settings: Settings, corpus: Path, setting: Setting, specs: Sequence[NodeSpec]
 ) -> list[NodeSpec]:
     plain = [
         NodeSpec(
@@ -286,15 +286,15 @@ def _specs(
         for i in range(setting.nodes)
     ]
     names = ("topology", "ring", "group", "aggregator")
-    found = []
-    for spec, place in zip(plain, places, strict=True):
+    placed = []
+    for spec, place in zip(plain, specs, strict=True):
         update = {name: getattr(place, name) for name in names}
         if place.topology.traits.replicas:
             update["exchange"] = spec.exchange.model_copy(
                 update={"rows": place.exchange.rows, "compression": place.exchange.compression}
             )
-        found.append(spec.model_copy(update=update))
-    return found
+        placed.append(spec.model_copy(update=update))
+    return placed
 
 
 def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) -> Snapshot:
@@ -318,7 +318,7 @@ def bench_chaos(
     part = f"{way}-{setting.policy}-s{setting.shards}"
     report = facts("chaos", ("numpy", "torch", "pyarrow", "distributed"))
     with tempfile.TemporaryDirectory() as folder:
-        path, held, counts = split(corpus, setting.words, Path(folder))
+        path, held_out, counts = split(corpus, setting.words, Path(folder))
         groups = []
         for seed in range(setting.first_seed, setting.first_seed + setting.seeds):
             snapshots, group = {}, {}
@@ -328,7 +328,7 @@ def bench_chaos(
                 group[how] = judge(trained, counts, setting.epochs, list(gold))
             shared = set.intersection(*(set(shot.words) for shot in snapshots.values()))
             for how, snapshot in snapshots.items():
-                group[how]["held_out_loss"] = held_out_loss(snapshot, held, shared)
+                group[how]["held_out_loss"] = held_out_loss(snapshot, held_out, shared)
                 print(json.dumps({"seed": seed, how: group[how]}), flush=True)
             groups.append(group)
             report |= outcome(setting, began, groups)

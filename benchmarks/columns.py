@@ -81,9 +81,9 @@ def table(report: dict[str, Any]) -> str:
         HEAD,
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    found = {(each["dim"], each["shards"], each["split"]): each for each in report["summary"]}
-    for dim, shards in dict.fromkeys((dim, shards) for dim, shards, _ in found):
-        rows, columns = found[dim, shards, "rows"], found[dim, shards, "columns"]
+    by_side = {(each["dim"], each["shards"], each["split"]): each for each in report["summary"]}
+    for dim, shards in dict.fromkeys((dim, shards) for dim, shards, _ in by_side):
+        rows, columns = by_side[dim, shards, "rows"], by_side[dim, shards, "columns"]
         ratio = columns["bytes_sent_per_token"] / rows["bytes_sent_per_token"]
         cells = [f"{dim}", f"{shards}"]
         cells += [f"{each['bytes_sent_per_token']:,.0f}" for each in (rows, columns)]

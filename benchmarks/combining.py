@@ -108,14 +108,14 @@ def measure(
     began = time.process_time()
     with np.errstate(all="ignore"):
         trained.train(block, how)
-    found: dict[str, Any] = {"nodes": nodes, "block": block, "how": how, "seed": seed}
+    figures: dict[str, Any] = {"nodes": nodes, "block": block, "how": how, "seed": seed}
     sums = np.asarray(trained.losses[-max(1, len(trained.losses) // 10) :])
-    found["loss"] = float(sums[:, 0].sum() / max(sums[:, 1].sum(), 1.0))
-    found["cpu_seconds"] = time.process_time() - began
+    figures["loss"] = float(sums[:, 0].sum() / max(sums[:, 1].sum(), 1.0))
+    figures["cpu_seconds"] = time.process_time() - began
     if gold is not None and bool(np.isfinite(trained.vectors).all()):
         timing = Timing(0, 1.0, 1.0, None, trained.vectors, corpus.words)
-        found["quality"] = quality(timing, gold)
-    return found
+        figures["quality"] = quality(timing, gold)
+    return figures
 
 
 def bench_combining(

@@ -123,8 +123,8 @@ class Compressed(Nodes):
     def _pulled(self, node: int, at: int, ids: IntArray) -> FloatArray:
         has = self._has[node][at]
         has[ids] += self._packed("pull", ids, self._tables[at][ids] - has[ids])
-        found: FloatArray = has[ids] + self._left[node][at][ids]
-        return found
+        left: FloatArray = has[ids] + self._left[node][at][ids]
+        return left
 
     def _packed(self, what: str, ids: IntArray, values: FloatArray) -> FloatArray:
         """What is sent of `values`, which keep the rest."""
@@ -170,18 +170,18 @@ def write(file: Path, words: Sequence[str], rows: FloatArray) -> None:
 
 def paired(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """By side and figure: mean, and mean and standard error of the difference to `none`."""
-    found: dict[str, Any] = {}
+    by_kind: dict[str, Any] = {}
     figures = [name for name in runs[0] if name not in ("side", "seed")]
     none = {run["seed"]: run for run in runs if run["side"] == "none"}
     for side in dict.fromkeys(run["side"] for run in runs):
         own = [run for run in runs if run["side"] == side]
-        found[side] = {}
+        by_kind[side] = {}
         for name in figures:
             apart = [run[name] - none[run["seed"]][name] for run in own]
             error = statistics.stdev(apart) / len(apart) ** 0.5 if len(apart) > 1 else None
             mean = statistics.fmean(run[name] for run in own)
-            found[side][name] = [mean, statistics.fmean(apart), error]
-    return found
+            by_kind[side][name] = [mean, statistics.fmean(apart), error]
+    return by_kind
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -222,9 +222,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sample=0.0, schedule=LearningRateSchedule.LINEAR, seed=seed, dim=given.dim
         ).model_copy(update={"noise_share": given.noise_share})
         for side in ("none", *(given.sides or ["1"])):
-            found = measure(corpus, given.nodes, given.block, side, config, given.gold)
-            report["runs"].append(found)
-            print(json.dumps(found), flush=True)
+            figures = measure(corpus, given.nodes, given.block, side, config, given.gold)
+            report["runs"].append(figures)
+            print(json.dumps(figures), flush=True)
         report["mean_difference_error"] = paired(report["runs"])
         keep(report, results=given.results)
     print(json.dumps(report["mean_difference_error"], indent=1))

@@ -65,17 +65,17 @@ def feeds(folder: Path) -> Iterator[Case]:
         if path.suffix not in (".xml", ".json") or "encoding" in path.parts:
             continue
         body = path.read_bytes()
-        wanted = len([one for one in feedparser.parse(body).entries if one.get("link")])
+        wanted = len([entry for entry in feedparser.parse(body).entries if entry.get("link")])
         try:
             text = decode(body, {"content-type": "application/xml"})
-            found = read_feed(source, FetchedPage("https://h.example/", text, body, {}))
+            feed = read_feed(source, FetchedPage("https://h.example/", text, body, {}))
         except FetchError as error:
             yield Case(path.name, right=wanted == 0, seen=error.reason)
             continue
         except Exception as error:  # noqa: BLE001  (that it raises is the finding)
             yield Case(path.name, right=False, seen=type(error).__name__)
             continue
-        n = len(found.references)
+        n = len(feed.references)
         yield Case(path.name, right=n >= wanted, seen=f"{n} of {wanted} items")
 
 
@@ -171,7 +171,7 @@ def encodings(folder: Path) -> Iterator[Case]:
     """chardet's files: the text is that of the encoding by which their folder is called."""
     for path in sorted((folder / "tests").glob("*/*")):
         name = path.parent.name.lower()
-        codec = next((one for one in (name, name.rsplit("-", 1)[0]) if _codec(one)), "")
+        codec = next((alias for alias in (name, name.rsplit("-", 1)[0]) if _codec(alias)), "")
         if not path.is_file() or not codec:
             continue
         body = path.read_bytes()
@@ -223,16 +223,16 @@ def pages(folder: Path) -> Iterator[Case]:
         html = (path / "source.html").read_text()
         wanted = _words((path / "expected.html").read_text())
         try:
-            found = extract(html, "https://h.example/a", "UTC")
+            article = extract(html, "https://h.example/a", "UTC")
         except FetchError as error:
             yield Case(path.name, right=False, seen=error.reason)
             continue
-        both = (wanted & Counter(found.text.lower().split())).total()
-        score = 2 * both / max(wanted.total() + len(found.text.split()), 1)
+        both = (wanted & Counter(article.text.lower().split())).total()
+        score = 2 * both / max(wanted.total() + len(article.text.split()), 1)
         yield Case(path.name, score >= 0.8, f"F1 {score:.2f}")
         when = parse_time(given.get("publishedTime") or "")
         if when is not None:
-            yield Case(f"{path.name} time", found.published_at == when, str(found.published_at))
+            yield Case(f"{path.name} time", article.published_at == when, str(article.published_at))
 
 
 def _words(html: str) -> Counter[str]:
@@ -252,10 +252,10 @@ def articles(folder: Path) -> Iterator[Case]:
             continue
         try:
             page = gzip.decompress(packed.read_bytes()).decode("utf-8", "replace")
-            found = extract(page, given.get("url") or "https://h.example/a", "UTC").text
+            text = extract(page, given.get("url") or "https://h.example/a", "UTC").text
         except (FetchError, OSError):
-            found = ""
-        right, seen = _shingles(given.get("articleBody", "")), _shingles(found)
+            text = ""
+        right, seen = _shingles(given.get("articleBody", "")), _shingles(text)
         both = (right & seen).total()
         score = 2 * both / max(right.total() + seen.total(), 1)
         counts = (both, seen.total() - both, right.total() - both)
@@ -288,8 +288,8 @@ def dates(folder: Path) -> Iterator[Case]:
         given |= json.loads((folder / "tests" / name).read_text())
     for url, case in given.items():
         path = next(
-            (one for kind in ("test_set", "cache", "eval")
-             if (one := folder / "tests" / kind / case["file"]).is_file()),
+            (file for kind in ("test_set", "cache", "eval")
+             if (file := folder / "tests" / kind / case["file"]).is_file()),
             None,
         )  # fmt: skip
         if path is None or not isinstance(case["date"], str):
@@ -298,13 +298,13 @@ def dates(folder: Path) -> Iterator[Case]:
         tree = load_html(page)
         if tree is None:
             continue
-        found = published(tree, blocks(tree), url, "UTC")
+        seen = published(tree, blocks(tree), url, "UTC")
         wanted = date.fromisoformat(case["date"])
-        right = found.at is not None and found.at.date() == wanted
-        kind = _kind(found.at, wanted, _day_in_full(wanted).search(f"{url} {page}") is not None)
+        right = seen.at is not None and seen.at.date() == wanted
+        kind = _kind(seen.at, wanted, _day_in_full(wanted).search(f"{url} {page}") is not None)
         if kind == "other" and wanted in _changed(tree):
             kind = "the day of its change"
-        yield Case(f"{case['file']}: {kind}", right, found.origin)
+        yield Case(f"{case['file']}: {kind}", right, seen.origin)
 
 
 def _changed(tree: Any) -> set[date]:
@@ -314,17 +314,17 @@ def _changed(tree: Any) -> set[date]:
         for meta in tree.xpath("//meta[@content]")
         if re.search(r"modified|updated_time|lastmod", " ".join(meta.attrib.values()).lower())
     )
-    described = (one.get("dateModified") for block in blocks(tree) for one in objects(block))
+    described = (item.get("dateModified") for block in blocks(tree) for item in objects(block))
     times = (parse_time(value, day_first=True) for value in (*named, *described))
     return {when.date() for when in times if when is not None}
 
 
-def _kind(found: datetime | None, wanted: date, named: bool) -> str:
+def _kind(seen: datetime | None, wanted: date, named: bool) -> str:
     """How a time differs from a day, which the page names or does not."""
-    if found is None:
+    if seen is None:
         return "none"
-    east, west = found + timedelta(hours=14), found - timedelta(hours=12)
-    near = found.time() != time() and wanted in (east.date(), west.date())
+    east, west = seen + timedelta(hours=14), seen - timedelta(hours=12)
+    near = seen.time() != time() and wanted in (east.date(), west.date())
     return "the day in another zone" if near and named else "other"
 
 
@@ -393,7 +393,10 @@ def run(folder: Path, results: Path) -> dict[str, Any]:
             "project": project,
             "right": len(cases) - len(wrong),
             "of": len(cases),
-            "differences": [[one.name, one.seen, reason_of(name, one)] for one in wrong],
+            "differences": [
+                [wrong_case.name, wrong_case.seen, reason_of(name, wrong_case)]
+                for wrong_case in wrong
+            ],
         }
         if counts := [case.shingles for case in cases if case.shingles]:
             report["suites"][name]["f1"] = round(f1_of(counts), 4)
@@ -409,19 +412,19 @@ def table(report: dict[str, Any]) -> str:
         "| what | project | right | of |",
         "|---|---|---|---|",
         *(
-            f"| {name} | {one['project']} | {one['right']} | {one['of']} |"
-            for name, one in report["suites"].items()
+            f"| {name} | {suite['project']} | {suite['right']} | {suite['of']} |"
+            for name, suite in report["suites"].items()
         ),
         *(
-            f"| {name}, mean F1 | {one['project']} | {one['f1']:.3f} | 1 |"
-            for name, one in report["suites"].items()
-            if "f1" in one
+            f"| {name}, mean F1 | {suite['project']} | {suite['f1']:.3f} | 1 |"
+            for name, suite in report["suites"].items()
+            if "f1" in suite
         ),
         "",
     ]
-    for name, one in report["suites"].items():
+    for name, suite in report["suites"].items():
         grouped: dict[str, list[str]] = {}
-        for case, seen, why in one["differences"]:
+        for case, seen, why in suite["differences"]:
             grouped.setdefault(why or "not explained", []).append(f"{case} ({seen})")
         for why, cases in grouped.items():
             shown = ", ".join(cases[:12]) + (f" and {len(cases) - 12} more" if cases[12:] else "")

@@ -109,13 +109,13 @@ def measure(side: str, base: str, documents: int, folder: Path) -> dict[str, Any
     )
     if done.returncode:
         raise SystemExit(f"bench crawl: {side} ended with {done.returncode}: {done.stderr[-2000:]}")
-    found = json.loads(done.stdout)
+    run = json.loads(done.stdout)
     keys = ("documents", "tokens", "seconds", "documents_per_minute")
     return {
         "side": side,
-        **{key: found[key] for key in keys},
-        "processor_ms_per_page": round(1000 * found["processor_seconds"] / found["documents"], 3),
-        **{key: found[key] for key in ("memory_mb",) if key in found},
+        **{key: run[key] for key in keys},
+        "processor_ms_per_page": round(1000 * run["processor_seconds"] / run["documents"], 3),
+        **{key: run[key] for key in ("memory_mb",) if key in run},
         "wall_s": round(time.monotonic() - began, 2),
         "load_1min": round(os.getloadavg()[0], 2),
     }
@@ -144,8 +144,10 @@ def bench_crawl(
         **facts("crawl", PACKAGES),
         "setting": {"corpus": Path(corpus).name, "documents": documents, "at_once": AT_ONCE},
         "asked": ASKED,
-        "pages_per_minute": {side: statistics.median(found) for side, found in rates.items()},
-        "processor_ms_per_page": {side: statistics.median(found) for side, found in costs.items()},
+        "pages_per_minute": {side: statistics.median(values) for side, values in rates.items()},
+        "processor_ms_per_page": {
+            side: statistics.median(values) for side, values in costs.items()
+        },
         "runs": runs,
     }
     if set(SIDES) <= set(rates):
@@ -163,9 +165,9 @@ def _of(runs: list[dict[str, Any]], side: str, figure: str) -> list[float]:
     return [run[figure] for run in runs if run["side"] == side]
 
 
-def _paired(mine: list[float], theirs: list[float]) -> float:
+def _paired(ours: list[float], theirs: list[float]) -> float:
     """Median of the ratios of runs that were made one after the other."""
-    return round(statistics.median(a / b for a, b in zip(mine, theirs, strict=True)), 3)
+    return round(statistics.median(a / b for a, b in zip(ours, theirs, strict=True)), 3)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

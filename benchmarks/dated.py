@@ -73,17 +73,18 @@ class Stream:
 
 def documents(path: Path, words: int) -> Iterator[Document]:
     """(date, sentences of words) in time order, about `words` words spread over all dates."""
-    found = sorted(_records(path), key=lambda one: one[0])
+    records = sorted(_records(path), key=lambda record: record[0])
     sentences = [
-        (date, [cut for part in _END.split(text) if (cut := part.split())]) for date, text in found
+        (date, [cut for part in _END.split(text) if (cut := part.split())])
+        for date, text in records
     ]
     total = sum(len(words) for _, document in sentences for words in document)
     step = max(1.0, total / words)
     taken = 0
-    for at, one in enumerate(sentences):
-        if one[1] and int((at + 1) / step) > taken:
+    for at, sentence in enumerate(sentences):
+        if sentence[1] and int((at + 1) / step) > taken:
             taken = int((at + 1) / step)
-            yield one
+            yield sentence
 
 
 def _records(path: Path) -> Iterator[tuple[str, str]]:
@@ -93,9 +94,9 @@ def _records(path: Path) -> Iterator[tuple[str, str]]:
             yield "", line
             continue
         try:
-            one = json.loads(line)
-            parts = (one.get(name, "") for name in ("title", "content", "text"))
-            yield str(one["date"]), "\n".join(part for part in parts if part)
+            record = json.loads(line)
+            parts = (record.get(name, "") for name in ("title", "content", "text"))
+            yield str(record["date"]), "\n".join(part for part in parts if part)
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputError(f"{path}: {error!r}; {expected} is accepted.") from error
 
@@ -104,8 +105,8 @@ def read(path: Path, words: int, config: ModelConfig) -> Stream:
     """Cut a corpus into blocks and a held-out part."""
     learnt: list[Document] = []
     aside: list[Document] = []
-    for at, one in enumerate(documents(path, words)):
-        (aside if at % HELD_OUT == HELD_OUT - 1 else learnt).append(one)
+    for at, parts in enumerate(documents(path, words)):
+        (aside if at % HELD_OUT == HELD_OUT - 1 else learnt).append(parts)
     counted = Counter(word for _, document in learnt for sent in document for word in sent)
     frequent = sorted((w for w in counted if counted[w] >= MIN_COUNT), key=lambda w: -counted[w])
     index = {word: row for row, word in enumerate(frequent)}
@@ -131,16 +132,16 @@ def read(path: Path, words: int, config: ModelConfig) -> Stream:
 
 
 def _blocks(learnt: Sequence[Document]) -> Iterator[TokenBlock]:
-    held: list[list[list[str]]] = []
+    waiting: list[list[list[str]]] = []
     size = 0
     for _, document in learnt:
-        held.append(document)
+        waiting.append(document)
         size += sum(len(words) for words in document)
         if size >= BLOCK:
             yield TokenBlock.build(
-                "corpus", held, published=[0.0] * len(held), keys=[""] * len(held)
+                "corpus", waiting, published=[0.0] * len(waiting), keys=[""] * len(waiting)
             )
-            held, size = [], 0
+            waiting, size = [], 0
 
 
 def _pairs(

@@ -52,25 +52,25 @@ def pip_on_device(vectors: Tensor, together: FloatArray) -> float:
 
 def nearest(directions: FloatArray, sure: FloatArray, words: int) -> IntArray:
     """int64 [words, NEAREST]: the nearest of the first words, the nearest of all first."""
-    found = []
+    nearest_rows = []
     for at in range(0, words, _QUERIES):
         near = directions[at : min(at + _QUERIES, words)] @ directions.T * sure
         near[np.arange(len(near)), at + np.arange(len(near))] = -np.inf
         best = np.argpartition(near, -NEAREST, axis=1)[:, -NEAREST:]
         order = np.argsort(-np.take_along_axis(near, best, axis=1), axis=1, kind="stable")
-        found.append(np.take_along_axis(best, order, axis=1))
-    return np.concatenate(found)
+        nearest_rows.append(np.take_along_axis(best, order, axis=1))
+    return np.concatenate(nearest_rows)
 
 
 def nearest_on_device(directions: Tensor, sure: Tensor) -> Tensor:
     """`nearest` of all words, where they lie."""
-    found = []
+    nearest_rows = []
     for at in range(0, len(directions), _QUERIES):
         near = directions[at : at + _QUERIES] @ directions.T * sure
         own = torch.arange(len(near), device=near.device)
         near[own, at + own] = -torch.inf
-        found.append(near.topk(NEAREST, dim=1).indices)
-    return torch.cat(found)
+        nearest_rows.append(near.topk(NEAREST, dim=1).indices)
+    return torch.cat(nearest_rows)
 
 
 def measured_on_device(units: Units, common: FloatArray, device: TorchDevice) -> Measured:
@@ -81,13 +81,13 @@ def measured_on_device(units: Units, common: FloatArray, device: TorchDevice) ->
     rest = rest - (rest @ axes) @ axes.T
     squares = ((chosen @ (rest @ rest.transpose(1, 2))) * chosen).sum(2)
     weight = torch.zeros_like(squares)
-    for one in np.unique(units.source).tolist():
-        own = device.place(np.flatnonzero(units.source == one))
+    for source in np.unique(units.source).tolist():
+        own = device.place(np.flatnonzero(units.source == source))
         after = documents[:, own] @ chosen[:, own].T
         total = documents[:, own].sum(1)[:, None]
         weight += after * (total - after) / total.clamp(min=1e-9)
-    found, weights = to_host(squares / weight), to_host(weight[:, 0])
-    return Measured.by(found.astype(np.float64), weights.astype(np.float64))
+    means, weights = to_host(squares / weight), to_host(weight[:, 0])
+    return Measured.by(means.astype(np.float64), weights.astype(np.float64))
 
 
 def drawn_units(words: int, dim: int, seed: int) -> Units:
@@ -145,41 +145,41 @@ def evaluations(
             took.append(seconds)
         return *answers, {"cpu_s": took[0], "device_s": took[1]}
 
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     head = on_device[:frequent_words]
-    one, other, seconds = both(
+    cpu, other, seconds = both(
         lambda: pip_loss(vectors[:frequent_words], together), lambda: pip_on_device(head, together)
     )
-    found["PIP loss"] = {**seconds, "difference": abs(one - other)}
-    one, other, seconds = both(
+    figures["PIP loss"] = {**seconds, "difference": abs(cpu - other)}
+    cpu, other, seconds = both(
         lambda: similarity(vectors, rows, pairs).rho, lambda: similarity(on_device, rows, pairs).rho
     )
-    found["similarity"] = {**seconds, "difference": abs(one - other)}
-    one, other, seconds = both(
+    figures["similarity"] = {**seconds, "difference": abs(cpu - other)}
+    cpu, other, seconds = both(
         lambda: analogy(vectors, rows, questions).total.accuracy,
         lambda: analogy(on_device, rows, questions).total.accuracy,
     )
-    found["analogy"] = {**seconds, "difference": abs(one - other)}
-    one, other, seconds = both(
+    figures["analogy"] = {**seconds, "difference": abs(cpu - other)}
+    cpu, other, seconds = both(
         lambda: nearest(directions, sure, asked),
         lambda: nearest_on_device(device_directions, device_sure),
     )
     seconds["cpu_s"] *= words / asked
-    apart = float((one != to_host(other)[:asked]).mean())
-    found["neighbours of all words"] = {**seconds, "difference": apart}
-    one, other, seconds = both(
+    apart = float((cpu != to_host(other)[:asked]).mean())
+    figures["neighbours of all words"] = {**seconds, "difference": apart}
+    cpu, other, seconds = both(
         lambda: [Measured.of(part, common).observed for part in parts],
         lambda: [measured_on_device(part, common, device).observed for part in parts],
     )
-    here, far = np.concatenate(one), np.concatenate(other)
-    found["permutations"] = {**seconds, "difference": float(np.abs(here / far - 1).max())}
-    return found
+    here, far = np.concatenate(cpu), np.concatenate(other)
+    figures["permutations"] = {**seconds, "difference": float(np.abs(here / far - 1).max())}
+    return figures
 
 
-def evaluation_rows(found: dict[str, dict[str, float]]) -> list[str]:
+def evaluation_rows(figures: dict[str, dict[str, float]]) -> list[str]:
     """Lines of a table under HEAD, of `evaluations`."""
     return [
-        f"| {name} | {one['cpu_s']:.3g} | {one['device_s']:.3g} | "
-        f"{one['cpu_s'] / one['device_s']:.3g} | {one['difference']:.1g} |"
-        for name, one in found.items()
+        f"| {name} | {row['cpu_s']:.3g} | {row['device_s']:.3g} | "
+        f"{row['cpu_s'] / row['device_s']:.3g} | {row['difference']:.1g} |"
+        for name, row in figures.items()
     ]

@@ -62,7 +62,7 @@ def commands(
     corpus: Path, options: Sequence[str], repeats: int, alternatives: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Any]]:
     """Seconds and loss of whole commands, in turn, alike but for the options of each way."""
-    found: dict[str, list[Any]] = {way: [] for way in alternatives}
+    runs: dict[str, list[Any]] = {way: [] for way in alternatives}
     for turn in range(repeats + 1):
         for way, own in alternatives.items():
             with tempfile.TemporaryDirectory() as folder:
@@ -70,8 +70,8 @@ def commands(
                 said, seconds = call("embedding.cli", "train", str(corpus), *options, *own, *out)
             if turn:  # the first compiles
                 names = ("words_per_second", "loss", "tokens_trained", "replayed_tokens")
-                found[way].append({"seconds": seconds, **{name: said[name] for name in names}})
-    return found
+                runs[way].append({"seconds": seconds, **{name: said[name] for name in names}})
+    return runs
 
 
 def by_gensim(corpus: Path, epochs: int) -> dict[str, list[Any]]:
@@ -117,8 +117,8 @@ def in_flight(path: Path, words: int) -> list[dict[str, Any]]:
                 if flight < 1:
                     continue
                 loss = stale_loss(corpus, rate, flight)
-                one = {"words": len(corpus.words), "rate": rate, "share": share, "flight": flight}
-                rows.append({**one, "loss": loss, "to_one": loss / alone})
+                run = {"words": len(corpus.words), "rate": rate, "share": share, "flight": flight}
+                rows.append({**run, "loss": loss, "to_one": loss / alone})
                 print(rows[-1], file=sys.stderr)
     return rows
 

@@ -54,9 +54,9 @@ def held_out_loss(
             centres += [centre] * len(around)
             contexts += around
     chosen = rng.permutation(len(centres))[:PAIRS]
-    places = np.array([rows[word] for word in chosen_words])
-    counts = np.asarray(snapshot.counts, dtype=np.float64)[places] ** 0.75
-    noise = places[rng.choice(len(places), (len(chosen), NEGATIVE), p=counts / counts.sum())]
+    kept_rows = np.array([rows[word] for word in chosen_words])
+    counts = np.asarray(snapshot.counts, dtype=np.float64)[kept_rows] ** 0.75
+    noise = kept_rows[rng.choice(len(kept_rows), (len(chosen), NEGATIVE), p=counts / counts.sum())]
     vectors, out = np.asarray(snapshot.vectors), np.asarray(snapshot.contexts)
     u, v = np.array(centres)[chosen], np.array(contexts)[chosen]
     return float(nll(vectors[u], out[v], out[noise]).mean())

@@ -50,11 +50,11 @@ def trained(corpus: Path, store: Path, model: ModelConfig, nodes: int, sync: str
 def rows(text: Text, store: Path, dim: int) -> tuple[FloatArray, FloatArray]:
     """Both tables in the order of the text's words; zeros for a word without a row."""
     snapshot = SnapshotStore(str(store)).open("latest")
-    found = snapshot.rows(text.words)
+    rows = snapshot.rows(text.words)
     tables = (np.asarray(snapshot.vectors), np.asarray(snapshot.contexts))
-    filled = [np.zeros((len(found), dim), np.float32) for _ in tables]
+    filled = [np.zeros((len(rows), dim), np.float32) for _ in tables]
     for out, table in zip(filled, tables, strict=True):
-        out[found >= 0] = table[found[found >= 0]]
+        out[rows >= 0] = table[rows[rows >= 0]]
     return filled[0], filled[1]
 
 
@@ -81,8 +81,8 @@ def bench_hogwild(
                 store = Path(folder) / f"{seed}-{nodes}-{sync}"
                 said = trained(learnt, store, model, nodes, sync)
                 loss = held_out_loss(text, model, *rows(text, store, model.dim))
-                one = runs[f"{sync}, {nodes}"]
-                one.append({"loss": loss, "tokens": said["tokens_trained"]})
+                run = runs[f"{sync}, {nodes}"]
+                run.append({"loss": loss, "tokens": said["tokens_trained"]})
                 print(f"seed {seed} {sync}, {nodes} nodes: {loss:.4f}", file=sys.stderr)
     report = {
         **facts("hogwild", ("numpy", "numba", "pyarrow")),
@@ -97,7 +97,7 @@ def bench_hogwild(
 def table(report: dict[str, Any]) -> str:
     """The report in Markdown."""
     corpus, seeds = report["corpus"], report["config"]["seeds"]
-    losses = {way: [one["loss"] for one in each] for way, each in report["runs"].items()}
+    losses = {way: [run["loss"] for run in each] for way, each in report["runs"].items()}
     alone = next(iter(losses.values()))
     head = (
         f"{report['hardware']['cpu']}, {report['hardware']['cores']} cores. {corpus['file']}: "

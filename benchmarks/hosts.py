@@ -172,8 +172,8 @@ def started(running: ExitStack, host: Sequence[str], code: str, *arguments: str)
 def speed(seen: Sequence[tuple[float, int]]) -> float:
     """Words a second between a tenth and nine tenths of what was learnt."""
     total = seen[-1][1]
-    begin = next(one for one in seen if one[1] >= 0.1 * total)
-    last = next(one for one in seen if one[1] >= 0.9 * total)
+    begin = next(look for look in seen if look[1] >= 0.1 * total)
+    last = next(look for look in seen if look[1] >= 0.9 * total)
     return (last[1] - begin[1]) / (last[0] - begin[0])
 
 
@@ -197,10 +197,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for names in ((), hosts):
             arm(folder, short, names, given.dim)
         for pair in range(given.pairs):
-            found = {}
+            rates = {}
             for name in ("one", "three")[:: -1 if pair % 2 else 1]:
-                found[name] = arm(folder, text, hosts if name == "three" else (), given.dim)
-            runs.append({**found, "ratio": found["three"] / found["one"]})
+                rates[name] = arm(folder, text, hosts if name == "three" else (), given.dim)
+            runs.append({**rates, "ratio": rates["three"] / rates["one"]})
             print(json.dumps(runs[-1]), flush=True)
     setting = {"tokens": given.tokens, "dim": given.dim, "pairs": given.pairs}
     packages = ("yeoron", "numpy", "numba", "pyarrow", "torch")

@@ -41,17 +41,17 @@ def usage(home: Path) -> dict[tuple[str, str], tuple[float, float, int]]:
     """(processor seconds, MB, processes) by (service, kind of process)."""
     supervisor = Supervisor(home, home / "logs")
     services = {pid: name for name, pid in supervisor.pids().items()}
-    found: dict[tuple[str, str], tuple[float, float, int]] = defaultdict(lambda: (0.0, 0.0, 0))
+    usage_of: dict[tuple[str, str], tuple[float, float, int]] = defaultdict(lambda: (0.0, 0.0, 0))
     for process in marked(home):
         with suppress(psutil.Error):
             family = [process, *process.parents()]
             service = next((services[p.pid] for p in family if p.pid in services), "supervisord")
             own = process.pid in services
             key = (service, "" if own else kind(process.cmdline() or [process.name()]))
-            spent, memory, n = found[key]
+            spent, memory, n = usage_of[key]
             memory += process.memory_full_info().pss / 1e6
-            found[key] = (spent + sum(process.cpu_times()[:4]), memory, n + 1)
-    return dict(found)
+            usage_of[key] = (spent + sum(process.cpu_times()[:4]), memory, n + 1)
+    return dict(usage_of)
 
 
 def rows(home: Path, seconds: float) -> list[dict[str, object]]:
@@ -59,11 +59,11 @@ def rows(home: Path, seconds: float) -> list[dict[str, object]]:
     before, began = usage(home), time.monotonic()
     time.sleep(seconds)
     after, spent = usage(home), time.monotonic() - began
-    found = []
+    table = []
     for key in after | before:
         used = after.get(key, (0.0, 0.0, 0))
         share = 100 * (used[0] - before.get(key, (0.0, 0.0, 0))[0]) / spent
-        found.append(
+        table.append(
             {
                 "service": key[0],
                 "process": key[1],
@@ -72,7 +72,7 @@ def rows(home: Path, seconds: float) -> list[dict[str, object]]:
                 "processes": used[2],
             }
         )
-    return sorted(found, key=lambda row: -float(str(row["percent_of_a_core"])))
+    return sorted(table, key=lambda row: -float(str(row["percent_of_a_core"])))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,16 +81,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=180.0)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
-    found = rows(given.home, given.seconds)
-    if not found:
+    table = rows(given.home, given.seconds)
+    if not table:
         print(f"{given.home}: no process of a platform runs there.", file=sys.stderr)
         return 1
     if given.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(table, indent=2))
         return 0
     print("| service | process | % of a core | MB (PSS) | processes |\n|---|---|---|---|---|")
-    for row in found:
+    for row in table:
         print("| " + " | ".join(str(value) for value in row.values()) + " |")
-    whole = [sum(float(str(row[name])) for row in found) for name in list(found[0])[2:]]
+    whole = [sum(float(str(row[name])) for row in table) for name in list(table[0])[2:]]
     print(f"| all | | {whole[0]:.1f} | {whole[1]:.0f} | {whole[2]:.0f} |")
     return 0

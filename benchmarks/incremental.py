@@ -64,13 +64,13 @@ class Period:
 
 
 def periods(path: Path, words: int, unit: Unit) -> list[Period]:
-    found = []
-    for label, group in groupby(documents(path, words), lambda one: _label(one[0], unit)):
+    periods_of = []
+    for label, group in groupby(documents(path, words), lambda text: _label(text[0], unit)):
         dated = [(s, _moment(date)) for date, document in group for s in document if s]
-        found.append(Period(label, [s for s, _ in dated], [moment for _, moment in dated]))
-    if len(found) < 3:
-        raise InputError(f"{path}: {len(found)} {unit}s; dated JSONL of at least 3 is needed.")
-    return found
+        periods_of.append(Period(label, [s for s, _ in dated], [moment for _, moment in dated]))
+    if len(periods_of) < 3:
+        raise InputError(f"{path}: {len(periods_of)} {unit}s; dated JSONL of at least 3 is needed.")
+    return periods_of
 
 
 def _label(date: str, unit: Unit) -> str:
@@ -212,7 +212,7 @@ def _rows(words: Words, shared: Iterable[str]) -> tuple[FloatArray, FloatArray]:
 def sides(model: ModelConfig, passes: Passes = "both") -> dict[str, Side]:
     fresh = model.model_copy(update=FRESH_NOISE)
     falling = fresh.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
-    found: dict[str, Side] = {
+    sides_of: dict[str, Side] = {
         "ours, one pass": Ours(falling),
         "ours, one pass, not looking ahead": Ours(falling, ahead=False),
         "ours, one pass, constant rate": Ours(fresh),
@@ -221,24 +221,24 @@ def sides(model: ModelConfig, passes: Passes = "both") -> dict[str, Side]:
         "gensim, one pass, constant rate": Gensim(model, epochs=1, falling=False),
     }
     if passes == "both":
-        found |= {
+        sides_of |= {
             "ours, replay 3": Ours(falling, 3.0),
             "ours, replay 3, constant rate": Ours(fresh, 3.0),
             "gensim, 4 epochs, falling rate": Gensim(model, epochs=4, falling=True),
             "gensim, 4 epochs, constant rate": Gensim(model, epochs=4, falling=False),
         }
-    return found
+    return sides_of
 
 
 def run(
-    found: Sequence[Period], model: ModelConfig, passes: Passes = "both"
+    months: Sequence[Period], model: ModelConfig, passes: Passes = "both"
 ) -> tuple[list[str], dict[str, Curve]]:
     """Score, then learn, period by period; labels of the scored ones and each side's curve."""
     every = sides(model, passes)
     curves = {name: Curve() for name in every}
     counts: Counter[str] = Counter()
     labels = []
-    for at, period in enumerate(found):
+    for at, period in enumerate(months):
         known = {name: side.words() for name, side in every.items()}
         losses = score(period, known, counts, model, seed=at + 1) if period.tokens else None
         if losses is not None:
@@ -266,9 +266,9 @@ def bench_incremental(
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
-    found = periods(corpus, words, unit)
+    months = periods(corpus, words, unit)
     model = ModelConfig(dim=dim, sample=sample)
-    labels, curves = run(found, model, passes)
+    labels, curves = run(months, model, passes)
     report = {
         **facts("incremental", ("gensim", "numpy", "numba", "torch", "scipy")),
         "config": model.model_dump(mode="json"),
@@ -276,8 +276,8 @@ def bench_incremental(
         "min_count": MIN_COUNT,
         "corpus": {
             "file": corpus.name,
-            "tokens": sum(period.tokens for period in found),
-            f"{unit}s": len(found),
+            "tokens": sum(period.tokens for period in months),
+            f"{unit}s": len(months),
         },
         "pairs": PAIRS,
         "scored": labels,
@@ -309,7 +309,7 @@ def table(report: dict[str, Any], unit: Unit) -> str:
         loss = np.array(curve["loss"])
         passes = "one pass" if "one pass" in name else "4 epochs"
         rivals = [np.array(runs[f"gensim, {passes}, {rate} rate"]["loss"]) for rate in _RATES]
-        best = min(rivals, key=lambda one: float(one.mean()))
+        best = min(rivals, key=lambda losses: float(losses.mean()))
         won = f"{int((loss < best).sum())} / {len(loss)}" if name.startswith("ours") else ""
         late = loss[len(loss) // 2 :].mean()
         lines.append(f"| {name} | {loss.mean():.4f} | {late:.4f} | {won} | {curve['cpu']:.0f} |")

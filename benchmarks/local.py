@@ -161,11 +161,11 @@ class Local:
         ids = vocabulary.alive()
         slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
-        held = self.state.accounts.rare.held(ids, counts)
+        sums = self.state.accounts.rare.held(ids, counts)
         taught = self.state.accounts.rare.taught()
         reading = taught.reading(*(IdRows(ids, values) for values in rows))
         if reading is not None and not trained:
-            rows[0][held.at] = held.over(rows[0][held.at], reading)
+            rows[0][sums.at] = sums.over(rows[0][sums.at], reading)
         return Words(vocabulary.names(ids), rows[0], rows[1], counts)
 
     def content(self) -> Content:
@@ -180,16 +180,16 @@ class Local:
 
 def ticks(sentences: Sentences, tokens: int) -> Iterator[Sentences]:
     """Sentences of about `tokens` tokens at a time."""
-    held: list[Sequence[str]] = []
+    waiting: list[Sequence[str]] = []
     size = 0
     for sentence in sentences:
-        held.append(sentence)
+        waiting.append(sentence)
         size += len(sentence)
         if size >= tokens:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
 
 
 def nearest_ranks(
@@ -202,10 +202,10 @@ def nearest_ranks(
     place = {word: i for i, word in enumerate(words.names)}
     unit = words.vectors / np.maximum(np.linalg.norm(words.vectors, axis=1, keepdims=True), 1e-12)
     scale = np.ones(len(unit), np.float32) if cosine else sureness(words.counts)
-    found = np.full(len(asked), len(words.names), dtype=np.int64)
-    for i, (one, other) in enumerate(zip(asked, wanted, strict=True)):
-        if one in place and other in place:
-            near = (unit @ unit[place[one]]) * scale
-            near[place[one]] = -2.0
-            found[i] = int((near > near[place[other]]).sum())
-    return found
+    ranks = np.full(len(asked), len(words.names), dtype=np.int64)
+    for i, (asked_word, other) in enumerate(zip(asked, wanted, strict=True)):
+        if asked_word in place and other in place:
+            near = (unit @ unit[place[asked_word]]) * scale
+            near[place[asked_word]] = -2.0
+            ranks[i] = int((near > near[place[other]]).sum())
+    return ranks

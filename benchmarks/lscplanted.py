@@ -82,24 +82,24 @@ def _pool(
 ) -> list[PlantedDocument]:
     if kind == "uses":
         return [documents[at] for at in order]
-    found, read = [], 0.0
+    drawn, read = [], 0.0
     for at in order:
-        found.append(documents[at])
+        drawn.append(documents[at])
         read += sum(map(len, documents[at]))
         if read >= 4 * tokens * 1.25:
             break
-    return found
+    return drawn
 
 
 def _truth(corpus: PlantedCorpus, counts: Mapping[str, int]) -> dict[str, float]:
     """Share of a word's mentions afterwards that stand in contexts of another word."""
-    found = {}
-    for one in corpus.planted:
-        found[one.word] = one.strength
-        if one.kind is ChangeKind.GAINED and one.other is not None:
-            gained = counts[one.other] * one.strength
-            found[one.word] = gained / (counts[one.word] + gained)
-    return found
+    truth = {}
+    for change in corpus.planted:
+        truth[change.word] = change.strength
+        if change.kind is ChangeKind.GAINED and change.other is not None:
+            gained = counts[change.other] * change.strength
+            truth[change.word] = gained / (counts[change.word] + gained)
+    return truth
 
 
 def _stable(
@@ -113,12 +113,12 @@ def _stable(
     left = [
         w for w, n in before.items() if w not in touched and n >= least and after[w] >= 0.6 * least
     ]
-    found: list[str] = []
+    chosen: list[str] = []
     for word in rng.permutation(words)[:STABLE]:
         near = sorted(left, key=lambda w: (abs(np.log(before[w] / before[word])), w))[:20]
-        near = [one for one in near if one not in found]
-        found.append(near[int(rng.integers(len(near)))])
-    return found
+        near = [other for other in near if other not in chosen]
+        chosen.append(near[int(rng.integers(len(near)))])
+    return chosen
 
 
 def _first(side: Side, tokens: int) -> Side:
@@ -127,14 +127,14 @@ def _first(side: Side, tokens: int) -> Side:
 
 
 def _uses(side: Side, targets: set[str], rng: np.random.Generator) -> Side:
-    kept: Side = []
-    held: Counter[str] = Counter()
+    sentences: Side = []
+    counts: Counter[str] = Counter()
     for at in rng.permutation(len(side)):
         own = set(side[at]) & targets
-        if 5 <= len(side[at]) <= 60 and any(held[word] < USES for word in own):
-            kept.append(side[at])
-            held.update(own)
-    return kept
+        if 5 <= len(side[at]) <= 60 and any(counts[word] < USES for word in own):
+            sentences.append(side[at])
+            counts.update(own)
+    return sentences
 
 
 def _write(out: Path, sides: Sequence[Side], truth: Mapping[str, float]) -> None:
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     with given.documents.open(encoding="utf-8") as lines:
-        documents = [found for line in lines if (found := json.loads(line))]
+        documents = [record for line in lines if (record := json.loads(line))]
     return ended(lambda: make(documents, given.out, given.kind, given.tokens, given.seed))
 
 

@@ -46,28 +46,28 @@ def generated(count: int, seed: int, styles: Sequence[str] = STYLES) -> dict[str
     if str(GRAMMARS) not in sys.path:
         sys.path.insert(0, str(GRAMMARS))
     judging = importlib.import_module("judging")
-    found = {}
+    spans = {}
     for style in styles:
         made = importlib.import_module(style)
         verdict = judging.judge(made.positives(seed, count), made.negatives(seed + 1, count))
-        found[style] = {
+        spans[style] = {
             "recall": verdict.recall,
             "precision": verdict.precision,
             "by_kind": verdict.by_kind(),
         }
-    return found
+    return spans
 
 
 def bites(path: Path, documents: int | None) -> dict[str, Any]:
     """Pieces masked in a corpus, by kind."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     total = touched = 0
     for text in islice(texts(path), documents):
         result = mask(normalise(text))
-        found.update(result.counts)
+        counts.update(result.counts)
         total += 1
         touched += bool(result.counts)
-    return {"documents": total, "with_any": touched, "by_kind": dict(found.most_common())}
+    return {"documents": total, "with_any": touched, "by_kind": dict(counts.most_common())}
 
 
 def bench_mask(

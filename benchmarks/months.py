@@ -51,10 +51,10 @@ class Bare(RowWriter):
     """Rows with counts and figures only: neighbours of thousands of words would take hours."""
 
     def rows(self, words: Sequence[str], values: Sequence[dict[str, Any]]) -> list[TrendRow]:
-        found = counts_of(words, self._material.now, self._material.past[-1])
+        counted = counts_of(words, self._material.now, self._material.past[-1])
         return [
             TrendRow(word=w, **counts, **each, neighbours=(), neighbours_before=(), series=())
-            for w, counts, each in zip(words, found, values, strict=True)
+            for w, counts, each in zip(words, counted, values, strict=True)
         ]
 
 
@@ -104,24 +104,26 @@ def measure(asked: Asked) -> list[list[object]]:
         for near in range(max(0, at - AROUND), min(len(refs), at + AROUND + 1)):
             months.setdefault(near, []).append(word)
     for at, words in sorted(months.items()):
-        found = ranks(store, refs[at].id, words)
-        print(f"{asked.name} {labels[at]}: {len(found)} lines", file=sys.stderr, flush=True)
-        lines += found
+        rank = ranks(store, refs[at].id, words)
+        print(f"{asked.name} {labels[at]}: {len(rank)} lines", file=sys.stderr, flush=True)
+        lines += rank
     order = list(asked.words)
     return sorted(lines, key=lambda line: (order.index(str(line[0])), str(line[1])))
 
 
 def parse(arguments: Sequence[str]) -> list[Asked]:
-    found: list[Asked] = []
-    for one in arguments:
-        name, _, value = one.partition("=")
-        if re.fullmatch(r"\d{4}-\d\d", value) and found:
-            found[-1].words[name] = value
+    words: list[Asked] = []
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if re.fullmatch(r"\d{4}-\d\d", value) and words:
+            words[-1].words[name] = value
         elif Path(value).is_dir():
-            found.append(Asked(name, Path(value)))
+            words.append(Asked(name, Path(value)))
         else:
-            raise InputError(f"{one!r}: NAME=STORE, then WORD=YYYY-MM for each word, is accepted.")
-    return found
+            raise InputError(
+                f"{argument!r}: NAME=STORE, then WORD=YYYY-MM for each word, is accepted."
+            )
+    return words
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -63,9 +63,9 @@ class Task:
 
 
 def read(path: Path, words: int, chosen: int, seed: int) -> Task:
-    found = list(documents(path, words))
-    sentences = [sentence for _, document in found for sentence in document if sentence]
-    if not any(date for date, _ in found):
+    texts = list(documents(path, words))
+    sentences = [sentence for _, document in texts for sentence in document if sentence]
+    if not any(date for date, _ in texts):
         np.random.default_rng(seed).shuffle(sentences)
     ends = np.cumsum([len(sentence) for sentence in sentences])
     cut = int(np.searchsorted(ends, ends[-1] * (1 - AFTER))) if len(ends) else 0
@@ -90,7 +90,7 @@ def follow(task: Task, local: Local) -> dict[str, Curves]:
     """Each chosen word's (mentions, place of the original) as time goes on, by way of reading."""
     new = {word: task.name(word) for word in task.chosen}
     mentions: Counter[str] = Counter()
-    found: dict[str, Curves] = {}
+    by_setting: dict[str, Curves] = {}
     for number, sentences in enumerate(ticks(task.after, TICK)):
         renamed = [[new.get(word, word) for word in sentence] for sentence in sentences]
         mentions.update(word for sentence in sentences for word in sentence if word in new)
@@ -98,13 +98,13 @@ def follow(task: Task, local: Local) -> dict[str, Curves]:
         if number % LOOK:
             continue
         for name, (known, cosine) in readings(local, set(new.values())).items():
-            curves = found.setdefault(name, {word: [] for word in task.chosen})
+            curves = by_setting.setdefault(name, {word: [] for word in task.chosen})
             ranks = nearest_ranks(known, list(new.values()), task.chosen, cosine=cosine)
             for word, rank in zip(task.chosen, ranks.tolist(), strict=True):
                 curves[word].append((mentions[word], rank))
         if min(mentions[word] for word in task.chosen) >= MARKS[-1]:
             break
-    return found
+    return by_setting
 
 
 def readings(local: Local, new: set[str]) -> dict[str, tuple[Words, bool]]:
@@ -123,17 +123,17 @@ def readings(local: Local, new: set[str]) -> dict[str, tuple[Words, bool]]:
     }
 
 
-def summary(found: dict[str, list[tuple[int, int]]]) -> dict[str, Any]:
+def summary(ranks_of: dict[str, list[tuple[int, int]]]) -> dict[str, Any]:
     """By number of mentions: share of originals among the ten nearest, and their median place."""
-    places = {
+    medians = {
         mark: [
-            next((r for n, r in reversed(curve) if n <= mark), 10**9) for curve in found.values()
+            next((r for n, r in reversed(curve) if n <= mark), 10**9) for curve in ranks_of.values()
         ]
         for mark in MARKS
     }
     return {
-        "share": {n: float(np.mean(np.array(ranks) < NEAR)) for n, ranks in places.items()},
-        "median_place": {n: int(np.median(ranks)) + 1 for n, ranks in places.items()},
+        "share": {n: float(np.mean(np.array(ranks) < NEAR)) for n, ranks in medians.items()},
+        "median_place": {n: int(np.median(ranks)) + 1 for n, ranks in medians.items()},
     }
 
 

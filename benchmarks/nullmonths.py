@@ -62,24 +62,24 @@ class Corpus:
 
 def read(path: Path, last: int | None = None) -> Corpus:
     """A dated corpus by months, or its `last` so many."""
-    found: dict[str, list[list[int]]] = {}
+    texts: dict[str, list[list[int]]] = {}
     rows: dict[str, int] = {}
     for line in dated_lines(CorpusShare(path=str(path))):
-        held = sorted({rows.setdefault(word, len(rows)) for word in line.text.split()})
+        codes = sorted({rows.setdefault(word, len(rows)) for word in line.text.split()})
         month = datetime.fromtimestamp(line.when, UTC).strftime("%Y-%m")
-        found.setdefault(month, []).append(held)
-    months = [month for month in sorted(found) if len(found[month]) >= LEAST_DOCUMENTS]
+        texts.setdefault(month, []).append(codes)
+    months = [month for month in sorted(texts) if len(texts[month]) >= LEAST_DOCUMENTS]
     months = months[-last:] if last else months
     if len(months) < 2:
         raise InputError(f"{path}: two months of {LEAST_DOCUMENTS} documents are needed.")
-    documents = [document for month in months for document in found[month]]
+    documents = [document for month in months for document in texts[month]]
     lengths = [len(document) for document in documents]
     return Corpus(
         words=list(rows),
-        codes=np.concatenate([np.asarray(one, dtype=np.int32) for one in documents]),
+        codes=np.concatenate([np.asarray(codes_of, dtype=np.int32) for codes_of in documents]),
         ends=np.concatenate([[0], np.cumsum(lengths)]),
         months=months,
-        sizes=np.array([len(found[month]) for month in months]),
+        sizes=np.array([len(texts[month]) for month in months]),
     )
 
 
@@ -93,15 +93,15 @@ def assigned(corpus: Corpus, seed: int | None) -> list[tuple[Frequency, IntArray
     if seed is not None:
         window = np.random.default_rng(seed).permutation(window)
     owners = np.repeat(window, lengths)
-    found, so_far = [], np.zeros(len(corpus.words), dtype=np.int64)
+    windows, so_far = [], np.zeros(len(corpus.words), dtype=np.int64)
     for at, size in enumerate(corpus.sizes.tolist()):
-        held = np.bincount(corpus.codes[owners == at], minlength=len(corpus.words))
-        so_far += held
-        rows = np.flatnonzero((held > 0) & (so_far >= ROW))
+        by_code = np.bincount(corpus.codes[owners == at], minlength=len(corpus.words))
+        so_far += by_code
+        rows = np.flatnonzero((by_code > 0) & (so_far >= ROW))
         names = [corpus.words[row] for row in rows.tolist()]
-        counts, total = held[rows, None].astype(np.int64), np.array([size])
-        found.append((Frequency(names, ("all",), counts, counts, total, total), held))
-    return found
+        counts, total = by_code[rows, None].astype(np.int64), np.array([size])
+        windows.append((Frequency(names, ("all",), counts, counts, total, total), by_code))
+    return windows
 
 
 class Running:
@@ -124,8 +124,8 @@ class Running:
         """There is no file behind it."""
 
     def rows(self, words: Sequence[str]) -> IntArray:
-        found = np.array([self._rows[word] for word in words], dtype=np.int64)
-        return np.where(self.counts[found] > 0, found, -1)
+        rows = np.array([self._rows[word] for word in words], dtype=np.int64)
+        return np.where(self.counts[rows] > 0, rows, -1)
 
 
 def called(corpus: Corpus, seed: int | None) -> list[dict[str, list[str]]]:
@@ -140,28 +140,30 @@ def called(corpus: Corpus, seed: int | None) -> list[dict[str, list[str]]]:
         counts = np.where(so_far >= ROW, so_far, 0)
         documents = int(window.total_documents[0])
         snapshots.append(cast(Snapshot, Running(rows, counts, month, documents)))
-    found = []
+    calls = []
     for at in range(1, len(windows)):
         material = ReportInput(
             snapshots[at], tuple(snapshots[:at]), windows[at], tuple(windows[:at]), ()
         )
         once = with_copies_once(material, CONFIG.baseline_windows)
         came = rank_arrivals(material, once, Bare(material, once, CONFIG), CONFIG)
-        found.append(
+        calls.append(
             {name: [r.word for r in getattr(came, name) if r.significant] for name in RANKINGS}
             | {"all born": [row.word for row in came.born]}
         )
-    return found
+    return calls
 
 
-def summary(found: Sequence[dict[str, list[str]]]) -> dict[str, Any]:
+def summary(windows: Sequence[dict[str, list[str]]]) -> dict[str, Any]:
     """Words called in all windows, and windows in which any is."""
-    calls: dict[str, Any] = {name: sum(len(one[name]) for one in found) for name in found[0]}
-    changed = [bool(one["risen"] or one["fallen"]) for one in found]
+    calls: dict[str, Any] = {
+        name: sum(len(window[name]) for window in windows) for name in windows[0]
+    }
+    changed = [bool(window["risen"] or window["fallen"]) for window in windows]
     return {
-        "windows": len(found),
+        "windows": len(windows),
         **calls,
-        "windows with born": sum(bool(one["born"]) for one in found),
+        "windows with born": sum(bool(window["born"]) for window in windows),
         "windows with risen or fallen": sum(changed),
     }
 
@@ -169,12 +171,12 @@ def summary(found: Sequence[dict[str, list[str]]]) -> dict[str, Any]:
 def measure(name: str, path: Path, seeds: int, last: int | None) -> list[dict[str, Any]]:
     """Figures of one corpus, as it is and assigned by each seed."""
     corpus = read(path, last)
-    found = []
+    runs = []
     for seed in (None, *range(1, seeds + 1)):
         order = "as they are" if seed is None else f"assigned, seed {seed}"
-        found.append({"corpus": name, "documents": order, **summary(called(corpus, seed))})
-        print(found[-1], flush=True)
-    return found
+        runs.append({"corpus": name, "documents": order, **summary(called(corpus, seed))})
+        print(runs[-1], flush=True)
+    return runs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -186,8 +188,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = facts("nullmonths", PACKAGES)
     report["runs"] = []
     try:
-        for one in given.corpora:
-            name, _, file = one.partition("=")
+        for corpus in given.corpora:
+            name, _, file = corpus.partition("=")
             report["runs"] += measure(name, Path(file), given.seeds, given.last)
     except YeoronError as error:
         print(error, file=sys.stderr)

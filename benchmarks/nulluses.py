@@ -116,8 +116,8 @@ def calls(
             table = np.array([corpus.rows.get(word, -1) for word in block.words], dtype=np.int64)
             reader.keep([block], [table])
         if window:
-            found, short = judged(corpus, reader, window * DAY, short)
-            yield found
+            figures, short = judged(corpus, reader, window * DAY, short)
+            yield figures
 
 
 def judged(
@@ -135,7 +135,7 @@ def judged(
     now, *earlier = usage.reread
     rows = often([now], CONFIG.min_count) & often(earlier, CONFIG.min_count)
     at: IntArray = np.array(sorted(rows), dtype=np.int64)
-    before, after = [UsedWords(one, at) for one in earlier], UsedWords(now, at)
+    before, after = [UsedWords(words, at) for words in earlier], UsedWords(now, at)
     moved = between_times(before, after)
     q, q_late = benjamini_hochberg(moved.p), np.ones(len(at))
     late = judge_late(before, after, np.flatnonzero(np.isin(at, short)))
@@ -149,42 +149,42 @@ def judged(
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
     apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
     tests = {"moved": q_moved, "contrast": benjamini_hochberg(apart.p)}
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for test, q in tests.items():
-        found[test] = int((q <= CONFIG.false_discovery).sum())
-        found[f"{test} of"] = len(q)
-        found[f"{test} q"] = float(q.min(initial=1.0))
-    found["late"] = int((q_late <= CONFIG.false_discovery).sum())
-    return found, at[(moved.p <= SHORT) & (q_moved > CONFIG.false_discovery)]
+        figures[test] = int((q <= CONFIG.false_discovery).sum())
+        figures[f"{test} of"] = len(q)
+        figures[f"{test} q"] = float(q.min(initial=1.0))
+    figures["late"] = int((q_late <= CONFIG.false_discovery).sum())
+    return figures, at[(moved.p <= SHORT) & (q_moved > CONFIG.false_discovery)]
 
 
 def often(windows: Sequence[Any], least: int) -> set[int]:
     """Rows of words that occur in so many documents of these windows."""
-    rows = np.concatenate([one.rows for one in windows])
-    seen = np.bincount(rows, np.concatenate([one.mentions for one in windows]))
+    rows = np.concatenate([words.rows for words in windows])
+    seen = np.bincount(rows, np.concatenate([words.mentions for words in windows]))
     return set(np.flatnonzero(seen >= least).tolist())
 
 
-def over_the_stream(found: Sequence[dict[str, Any]], test: str) -> int:
+def over_the_stream(windows: Sequence[dict[str, Any]], test: str) -> int:
     """Windows with a call where all are tested as one sequence (trends.control = "stream")."""
     control = OnlineTests()
-    for one in found:
+    for window in windows:
         control = control.next(CONFIG.false_discovery)
-        control = control.decided(one[f"{test} q"] <= control.level)
+        control = control.decided(window[f"{test} q"] <= control.level)
     return len(control.called)
 
 
-def summary(found: Sequence[dict[str, Any]], test: str) -> dict[str, Any]:
+def summary(windows: Sequence[dict[str, Any]], test: str) -> dict[str, Any]:
     """Windows with a call, its interval of 95 % (Wilson 1927), and words called."""
-    n, k = len(found), sum(one[test] > 0 for one in found)
+    n, k = len(windows), sum(window[test] > 0 for window in windows)
     return {
         "windows": n,
         "with a call": k,
         "share": round(k / n, 4),
         "interval": [round(end, 4) for end in wilson(k / n, n)],
-        "with a call, over the stream": over_the_stream(found, test),
-        "words called": sum(one[test] for one in found),
-        "words compared": sum(one[f"{test} of"] for one in found),
+        "with a call, over the stream": over_the_stream(windows, test),
+        "words called": sum(window[test] for window in windows),
+        "words compared": sum(window[f"{test} of"] for window in windows),
     }
 
 
@@ -205,18 +205,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    found: list[dict[str, Any]] = []
+    windows: list[dict[str, Any]] = []
     began = time.monotonic()
     for seed in range(given.first, given.first + given.permutations):
         lines = given.unit_lines if given.sentences else 0
-        found += calls(corpus, seed, given.windows, given.campaign, lines)
+        windows += calls(corpus, seed, given.windows, given.campaign, lines)
         print(
             seed,
-            [(one["moved"], one["contrast"]) for one in found[1 - given.windows :]],
+            [(window["moved"], window["contrast"]) for window in windows[1 - given.windows :]],
             flush=True,
         )
-    figures = {test: summary(found, test) for test in ("moved", "contrast")}
-    figures["moved"]["words called late"] = sum(one["late"] for one in found)
+    figures = {test: summary(windows, test) for test in ("moved", "contrast")}
+    figures["moved"]["words called late"] = sum(window["late"] for window in windows)
     print(figures)
     settings = {k: v for k, v in vars(given).items() if k != "corpus"}
     record = facts("nulluses", PACKAGES) | {

@@ -55,9 +55,9 @@ def memory(pid: int) -> dict[str, float]:
     """MB: resident, of which anonymous (the rest are pages of mapped files, which the system may
     take back), and the peak."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    found = dict(line.split(":", 1) for line in lines)
+    facts_of = dict(line.split(":", 1) for line in lines)
     fields = {"resident": "VmRSS", "anonymous": "RssAnon", "peak": "VmHWM"}
-    return {name: int(found[field].split()[0]) / 1000 for name, field in fields.items()}
+    return {name: int(facts_of[field].split()[0]) / 1000 for name, field in fields.items()}
 
 
 def spread(values: list[float]) -> dict[str, float]:
@@ -80,8 +80,8 @@ def one_report(store: str) -> None:
     report = build_report(SnapshotStore(store))
     spent = {"wall_s": time.monotonic() - began, "processor_s": time.process_time() - used}
     storage.save(report, Path(store).parent / "trends")
-    held = {"memory_mb": memory(os.getpid()), "compared": report.ranked.get("moved", 0)}
-    print(json.dumps(spent | held))
+    memory_of = {"memory_mb": memory(os.getpid()), "compared": report.ranked.get("moved", 0)}
+    print(json.dumps(spent | memory_of))
 
 
 def serve(folder: str, port: int) -> None:
@@ -148,16 +148,16 @@ async def views(base: str, paths: dict[str, list[str]]) -> dict[str, Any]:
             executable_path=shutil.which("chromium"), args=[*FLAGS], timeout=120_000
         )
         for name, asked in paths.items():
-            found = []
+            looks = []
             for path in asked:
                 context = await browser.new_context(viewport={"width": 1280, "height": 900})
                 page = await context.new_page()
                 await page.goto(base + path, timeout=120_000)
-                found.append(await page.evaluate(PAINTED))
+                looks.append(await page.evaluate(PAINTED))
                 await context.close()
             out[name] = {
-                "first_paint_ms": spread([one["paint"] for one in found]),
-                "charts_drawn_ms": spread([one["drawn"] for one in found]),
+                "first_paint_ms": spread([look["paint"] for look in looks]),
+                "charts_drawn_ms": spread([look["drawn"] for look in looks]),
             }
         await browser.close()
     return out
@@ -165,24 +165,24 @@ async def views(base: str, paths: dict[str, list[str]]) -> dict[str, Any]:
 
 def measure(root: Path, requested: int, browsers: int) -> dict[str, Any]:
     store = SnapshotStore(str(root / "snapshots"))
-    found: dict[str, Any] = {"report": report_of(str(root / "snapshots"))}
+    figures: dict[str, Any] = {"report": report_of(str(root / "snapshots"))}
     server, base, ready = start(root)
     try:
         words = words_of(store, requested + browsers)
-        found["read_ahead_s"] = round(ready, 1)
-        found["memory_after_read_ahead_mb"] = memory(server.pid)
-        found["word_page"] = requests(base, server.pid, words[:requested])
+        figures["read_ahead_s"] = round(ready, 1)
+        figures["memory_after_read_ahead_mb"] = memory(server.pid)
+        figures["word_page"] = requests(base, server.pid, words[:requested])
         shown = words[requested:]
         paths = {"word": [f"/word/{quote(word)}" for word in shown], "brief": ["/"] * browsers}
-        found["browser"] = asyncio.run(views(base, paths))
-        found["memory_mb"] = memory(server.pid)
+        figures["browser"] = asyncio.run(views(base, paths))
+        figures["memory_mb"] = memory(server.pid)
     finally:
         server.terminate()
         try:
             server.wait(20)
         except subprocess.TimeoutExpired:
             server.kill()
-    return found
+    return figures
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -51,14 +51,14 @@ def make(folder: Path, snapshots: int, words: int, dim: int, seed: int = 1) -> S
     parent = None
     for at in range(snapshots):
         topic[rng.integers(words, size=words // 500)] = rng.integers(TOPICS)
-        held = np.stack([rng.binomial(DOCUMENTS, share) for _ in SOURCES], axis=1)
-        running += held.sum(axis=1) + 1
+        documents = np.stack([rng.binomial(DOCUMENTS, share) for _ in SOURCES], axis=1)
+        running += documents.sum(axis=1) + 1
         noise = rng.standard_normal((words, dim)).astype(np.float32)
         scale = 0.15 + 1.5 / np.sqrt(running + 10.0)
         vectors = topics[topic] + own + noise * scale[:, None].astype(np.float32)
         start = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=at)
-        rows, columns = np.nonzero(held)
-        counts = held[rows, columns]
+        rows, columns = np.nonzero(documents)
+        counts = documents[rows, columns]
         data = SnapshotData(
             window=Window(start, start + timedelta(days=1)),
             words=names,
@@ -78,29 +78,29 @@ def make(folder: Path, snapshots: int, words: int, dim: int, seed: int = 1) -> S
             documents=dict.fromkeys(SOURCES, DOCUMENTS),
             tokenizer_digest="t1",
         )
-        use = usage(topics[topic], held, rng) if at >= snapshots - SUMMED else None
+        use = usage(topics[topic], documents, rng) if at >= snapshots - SUMMED else None
         parent = store.publish(SnapshotData(**{**vars(data), "parent": parent}), use).id
     return store
 
 
-def usage(placed: FloatArray, held: IntArray, rng: np.random.Generator) -> Usage:
+def usage(placed: FloatArray, documents: IntArray, rng: np.random.Generator) -> Usage:
     """What stood around the words in a window, and in those that were read again when it began.
 
     placed  float32 [words, dim], what contexts of each word have in common
     held    int64 [words, sources], documents with it
     """
     windows, most = REREAD
-    again = tuple(sums(placed, held, most // windows, rng) for _ in range(windows))
-    first = sums(placed, held, SUMS, rng)
+    again = tuple(sums(placed, documents, most // windows, rng) for _ in range(windows))
+    first = sums(placed, documents, SUMS, rng)
     return Usage(**{**vars(first), "reread": (first, *again)})
 
 
-def sums(placed: FloatArray, held: IntArray, most: int, rng: np.random.Generator) -> Usage:
+def sums(placed: FloatArray, inside: IntArray, most: int, rng: np.random.Generator) -> Usage:
     """The most frequent of a window's words and sources."""
-    counts = held.reshape(-1)
+    counts = inside.reshape(-1)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
     chosen = chosen[counts[chosen] > 0]
-    rows, sources = np.divmod(chosen, held.shape[1])
+    rows, sources = np.divmod(chosen, inside.shape[1])
     n, dim = len(chosen), placed.shape[1]
     # Where a word is rare most units hold none of its documents.
     documents = rng.poisson(counts[chosen, None] / UNITS, (n, UNITS)).astype(np.float32)

@@ -81,21 +81,21 @@ def write_file(corpus: PlaybackCorpus, path: Path) -> None:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def in_common(one: Called, other: Called) -> dict[str, tuple[int, int]]:
+def in_common(first: Called, other: Called) -> dict[str, tuple[int, int]]:
     """Words that both call and that either calls, by ranking, and in `any` whatever the ranking."""
-    found = {}
+    counts = {}
     for name in (*RANKINGS, "any"):
         both = either = 0
-        for label in {*one, *other}:
+        for label in {*first, *other}:
             each, rest = (
                 set().union(*side.get(label, {}).values())
                 if name == "any"
                 else side.get(label, {}).get(name, set())
-                for side in (one, other)
+                for side in (first, other)
             )
             both, either = both + len(each & rest), either + len(each | rest)
-        found[name] = both, either
-    return found
+        counts[name] = both, either
+    return counts
 
 
 def called(store: SnapshotStore) -> Called:
@@ -217,7 +217,9 @@ def _play(base: str, client: ParameterClient, windows: Sequence[Window], nodes: 
 def _ready(status: Mapping[str, Any], nodes: int) -> bool:
     reports = [node["report"] or {} for node in status["nodes"].values()]
     warm = [
-        one for one in reports if "event_now" in one and one.get("prepared") and one.get("warm")
+        report
+        for report in reports
+        if "event_now" in report and report.get("prepared") and report.get("warm")
     ]
     return len(warm) >= nodes
 
@@ -259,10 +261,10 @@ def bench_paths(
     )
     apart = {
         label: {
-            name: {"stream": sorted(one - other), "file": sorted(other - one)}
+            name: {"stream": sorted(left - other), "file": sorted(other - left)}
             for name in RANKINGS
-            for one, other in [(stream[label][name], file[label][name])]
-            if one != other
+            for left, other in [(stream[label][name], file[label][name])]
+            if left != other
         }
         for label in sorted({*stream} & {*file})
     }

@@ -101,13 +101,13 @@ def texts(path: Path, config: TextConfig) -> tuple[list[Text], Cost]:
     """All documents through Kiwi."""
     kiwi = KiwiTokenizer(config)
     kiwi.tokenize(["준비되었습니다."])
-    found, began = [], time.process_time()
+    windows, began = [], time.process_time()
     for line in dated_lines(CorpusShare(path=str(path))):
         clean = mask(normalise(line.text)).text
         passages = [each for each in kiwi.passages(split_sentences(clean)) if each.words]
-        found.append(Text(line.when, line.source or "corpus", passages))
-    words = sum(len(p.words) for text in found for p in text.passages)
-    return found, Cost(time.process_time() - began, words)
+        windows.append(Text(line.when, line.source or "corpus", passages))
+    words = sum(len(p.words) for text in windows for p in text.passages)
+    return windows, Cost(time.process_time() - began, words)
 
 
 def ticks(documents: Sequence[Text]) -> Iterator[list[Text]]:
@@ -129,7 +129,7 @@ def read(documents: Sequence[Text], config: TextConfig) -> tuple[list[Month], Co
     """The months, what the step of phrases cost, and the bytes it holds at the end."""
     phrases = Phrases(config)
     months: dict[float, Month] = {}
-    found: dict[str, Phrase] = {}
+    by_word: dict[str, Phrase] = {}
     seconds, tokens, number = 0.0, 0, 0
     for tick in ticks(documents):
         whose = np.arange(number, number + len(tick), dtype=np.int64) * 0x9E3779B97F4A7C1
@@ -138,20 +138,20 @@ def read(documents: Sequence[Text], config: TextConfig) -> tuple[list[Month], Co
         seconds += time.process_time() - began
         number += len(tick)
         for phrase in fresh:
-            known = found.get(phrase.word)
-            found[phrase.word] = phrase if known is None else known.merged(phrase)
+            known = by_word.get(phrase.word)
+            by_word[phrase.word] = phrase if known is None else known.merged(phrase)
         start = Calendar(WindowUnit.MONTH).start(tick[0].when)
         window = Window.holding(datetime.fromtimestamp(start, UTC), WindowUnit.MONTH)
         month = months.setdefault(start, Month(window))
         for text, sentences in zip(tick, words, strict=True):
-            held = Counter(word for sentence in sentences for word in sentence)
+            counts = Counter(word for sentence in sentences for word in sentence)
             month.read[text.source] += 1
-            month.tokens[text.source] += held.total()
-            tokens += held.total()
-            for word, n in held.items():
+            month.tokens[text.source] += counts.total()
+            tokens += counts.total()
+            for word, n in counts.items():
                 month.counts[word, text.source] += n
                 month.documents[word, text.source] += 1
-        month.phrases = tuple(found.values())
+        month.phrases = tuple(by_word.values())
     return [months[start] for start in sorted(months)], Cost(seconds, tokens), phrases.memory
 
 
@@ -205,7 +205,7 @@ def arrivals(store: SnapshotStore, id: str) -> FrequencyRankings | None:
 
 def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, Any]], Any]:
     """What the windows say of the phrases asked for; by window, what else was born for sure."""
-    found: dict[str, dict[str, Any]] = {word: {"word": word} for word in asked}
+    rows: dict[str, dict[str, Any]] = {word: {"word": word} for word in asked}
     others: dict[str, Any] = {}
     for ref in store.list():
         came = arrivals(store, ref.id)
@@ -215,10 +215,10 @@ def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, 
         sure = [row.word for row in came.born if row.significant]
         risen = [row.word for row in came.risen if row.significant]
         for at, row in enumerate(came.born, 1):
-            if row.word not in found:
+            if row.word not in rows:
                 continue
             parts = phrases[row.word].parts if row.word in phrases else ()
-            found[row.word] |= {
+            rows[row.word] |= {
                 "born": label,
                 "rank": at,
                 "documents": row.documents,
@@ -236,7 +236,7 @@ def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, 
                 "risen": len(risen),
                 "first": sure[:40],
             }
-    return list(found.values()), others
+    return list(rows.values()), others
 
 
 def null(documents: Sequence[Text], config: TextConfig, times: int) -> dict[str, Any]:
@@ -288,13 +288,13 @@ def peers(documents: Sequence[Text], asked: dict[str, str], parts: dict[str, lis
 
 
 def expected(words: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for one in words:
-        word, _, month = one.partition("=")
+    born = {}
+    for name in words:
+        word, _, month = name.partition("=")
         if not re.fullmatch(r"\d{4}-\d\d", month) or not word:
-            raise InputError(f"{one!r}: WORD=YYYY-MM is accepted.")
-        found[word] = month
-    return found
+            raise InputError(f"{name!r}: WORD=YYYY-MM is accepted.")
+        born[word] = month
+    return born
 
 
 def measure(given: Namespace) -> None:
@@ -308,7 +308,7 @@ def measure(given: Namespace) -> None:
         if given.keep is not None:
             given.keep.write_bytes(pickle.dumps((documents, kiwi)))
     months, step, memory = read(documents, config)
-    found = {phrase.word: phrase for phrase in months[-1].phrases}
+    by_word = {phrase.word: phrase for phrase in months[-1].phrases}
     with tempfile.TemporaryDirectory() as folder:
         words, others = judged(publish(months, folder), asked)
     report |= {
@@ -318,12 +318,12 @@ def measure(given: Namespace) -> None:
         "step_s_per_million": step.per_million,
         "share": round(step.seconds / kiwi.seconds, 4),
         "step_mb": round(memory / 1e6, 1),
-        "phrases": len(found),
+        "phrases": len(by_word),
         "words": words,
         "windows": others,
         "sample": [
-            [word, list(found[word].parts)]
-            for word in random.Random(5).sample(sorted(found), min(given.sample, len(found)))
+            [word, list(by_word[word].parts)]
+            for word in random.Random(5).sample(sorted(by_word), min(given.sample, len(by_word)))
         ],
     }
     if given.null:
@@ -333,7 +333,7 @@ def measure(given: Namespace) -> None:
             "without": null(documents, plain, given.null),
         }
     if not given.no_peers:
-        parts = {word: list(found[word].parts) if word in found else [word] for word in asked}
+        parts = {word: list(by_word[word].parts) if word in by_word else [word] for word in asked}
         report["peers"] = peers(documents, asked, parts)
     path = keep(report, table(report), results=RESULTS)
     print(table(report))
@@ -351,12 +351,15 @@ def table(report: dict[str, Any]) -> str:
         cells += ["yes" if row.get("sure") else "no"]
         cells += [" ".join(row.get(name, [])) or "–" for name in ("parts_born", "parts_risen")]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    for label, one in report["windows"].items():
-        lines += ["", f"{label}: {one['born']} born for sure, {one['phrases']} of them phrases; "]
-        lines[-1] += f"{one['risen']} risen for sure. First: {' '.join(one['first'])}"
-    for name, one in report.get("null", {}).items():
-        lines += ["", f"Documents assigned by chance, {name}: {one['calls']} births called, in "]
-        lines[-1] += f"{one['with_a_call']} of {one['windows']} windows."
+    for label, window in report["windows"].items():
+        lines += [
+            "",
+            f"{label}: {window['born']} born for sure, {window['phrases']} of them phrases; ",
+        ]
+        lines[-1] += f"{window['risen']} risen for sure. First: {' '.join(window['first'])}"
+    for name, window in report.get("null", {}).items():
+        lines += ["", f"Documents assigned by chance, {name}: {window['calls']} births called, in "]
+        lines[-1] += f"{window['with_a_call']} of {window['windows']} windows."
     for peer in report.get("peers", []):
         hits = " ".join(word for word, hit in peer["found"].items() if hit) or "none"
         lines += ["", f"{peer['name']}: {peer['phrases']:,} phrases, {peer['s_per_million']} s a "]
@@ -369,10 +372,10 @@ def table(report: dict[str, Any]) -> str:
 
 
 def _costs(report: dict[str, Any]) -> str:
-    found = f"{report['documents']:,} documents, {report['phrases']:,} phrases."
+    line = f"{report['documents']:,} documents, {report['phrases']:,} phrases."
     kiwi, step = report["kiwi_s_per_million"], report["step_s_per_million"]
     costs = f"Kiwi {kiwi} s and the step of phrases {step} s a million words"
-    return f"{found} {costs} ({report['share']:.1%} of Kiwi), {report['step_mb']} MB."
+    return f"{line} {costs} ({report['share']:.1%} of Kiwi), {report['step_mb']} MB."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -141,12 +141,12 @@ def bench_policies(
 
 def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Speed against bsp, loss against one node, and whether what was asked is met."""
-    base, one = runs.get("bsp"), runs[ONE]
-    found = {}
+    base, alone = runs.get("bsp"), runs[ONE]
+    ratios = {}
     for variant, run in runs.items():
         speed = run["tokens_per_second"] / base["tokens_per_second"] if base else None
-        loss = run["loss"] / one["loss"]
-        found[variant] = {
+        loss = run["loss"] / alone["loss"]
+        ratios[variant] = {
             "speed_to_bsp": None if variant == ONE else speed,
             "loss_to_one_node": loss,
             "diverges": not math.isfinite(run["loss"]) or run["longest_row"] > 1e3,
@@ -156,7 +156,7 @@ def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
             else None,
             "good_enough": loss <= ASKED_LOSS,
         }
-    return found
+    return ratios
 
 
 def write(report: dict[str, Any], results: Path) -> None:

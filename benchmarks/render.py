@@ -64,14 +64,14 @@ class Tally:
 
 
 def _posts(base: str, wanted: int) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+    posts: list[dict[str, str]] = []
     cursor: str | None = ""
-    while cursor is not None and len(found) < wanted:
+    while cursor is not None and len(posts) < wanted:
         parameters = {"before": cursor, "limit": "100"}
         answer = httpx.get(f"{base}/board/api/posts", params=parameters, timeout=60).json()
-        found += answer["posts"]
+        posts += answer["posts"]
         cursor = answer["next"]
-    return found[:wanted]
+    return posts[:wanted]
 
 
 def _never(_seen: Sequence[Found]) -> bool:
@@ -87,12 +87,12 @@ async def _render_all(
         more = dict(_ANSWER if setting.answers else _POST)
         source = SourceConfig(name="board", kind="rendered", url=url, **more)
         try:
-            found = await pool.render(source, Request(url), _never)
+            page = await pool.render(source, Request(url), _never)
         except FetchError as error:
             tally.failed.append(error.reason)
             continue
         tally.shown += 1
-        text = " ".join(found[0].text.split()) if len(found) == 1 else ""
+        text = " ".join(page[0].text.split()) if len(page) == 1 else ""
         tally.wrong += text != " ".join(post["body"].split())
 
 
@@ -173,7 +173,7 @@ def _memory(tally: Tally) -> dict[str, Any]:
 
 def _processor_seconds() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def bench_render(setting: Setting, *, results: Path = RESULTS) -> dict[str, Any]:

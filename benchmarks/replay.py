@@ -99,7 +99,7 @@ def bench_replay(
             "vocabulary": len(stream.counts),
             "sentences": stream.sentences,
         },
-        "arms": {arm: summary(found, runs[UNIFORM]) for arm, found in runs.items()},
+        "arms": {arm: summary(arm_runs, runs[UNIFORM]) for arm, arm_runs in runs.items()},
     }
     keep(report, results=results, part=corpus.name.split(".")[0])
     print(table(report))
@@ -119,7 +119,7 @@ def _runs(
     runs: dict[str, list[Run]] = {arm: [] for arm in ARMS}
     for seed in range(seeds + 1):
         for name, arm in ARMS.items():
-            found = run(
+            result = run(
                 stream if seed else stream.first(2),  # compile before the clock runs
                 measured_by[arm.kind] if arm.crawler else None,
                 config.model_copy(update={"learning_rate": arm.rate * config.learning_rate}),
@@ -128,38 +128,40 @@ def _runs(
                 seed=seed,
             )
             if seed:
-                runs[name].append(found)
-                print(f"seed {seed}, {name}: {found.curve()[-1]:.4f} nats", file=sys.stderr)
+                runs[name].append(result)
+                print(f"seed {seed}, {name}: {result.curve()[-1]:.4f} nats", file=sys.stderr)
     return runs
 
 
 def summary(runs: Sequence[Run], uniform: Sequence[Run]) -> dict[str, Any]:
     """Figures of one memory, a list with an entry for each seed."""
-    until = [one.until(float(base.curve()[-1])) for one, base in zip(runs, uniform, strict=True)]
+    until = [
+        arm_run.until(float(base.curve()[-1])) for arm_run, base in zip(runs, uniform, strict=True)
+    ]
     return {
         "tokens_to_reach_uniform": until,
         "share_of_tokens": [
             None if n is None else n / base.tokens[-1]
             for n, base in zip(until, uniform, strict=True)
         ],
-        "held_out": [float(one.curve()[-1]) for one in runs],
-        "prequential": [statistics.fmean(one.prequential) for one in runs],
-        "kept_words": [one.kept for one in runs],
-        "cpu_seconds": [one.cpu for one in runs],
-        "mean_weight_of_a_token": [statistics.fmean(one.weight) for one in runs],
+        "held_out": [float(arm_run.curve()[-1]) for arm_run in runs],
+        "prequential": [statistics.fmean(arm_run.prequential) for arm_run in runs],
+        "kept_words": [arm_run.kept for arm_run in runs],
+        "cpu_seconds": [arm_run.cpu for arm_run in runs],
+        "mean_weight_of_a_token": [statistics.fmean(arm_run.weight) for arm_run in runs],
         "rank_correlation": {
-            name: statistics.fmean(found)
+            name: statistics.fmean(ranks)
             for name in ("first", "again")
-            if (found := [rank for one in runs for rank in getattr(one, name)])
+            if (ranks := [rank for arm_run in runs for rank in getattr(arm_run, name)])
         },
         "curves": [
             {
-                "tokens": one.tokens[:: max(1, len(one.tokens) // 50)],
-                "held_out": [round(float(x), 5) for x in one.curve()][
-                    :: max(1, len(one.tokens) // 50)
+                "tokens": arm_run.tokens[:: max(1, len(arm_run.tokens) // 50)],
+                "held_out": [round(float(x), 5) for x in arm_run.curve()][
+                    :: max(1, len(arm_run.tokens) // 50)
                 ],
             }
-            for one in runs
+            for arm_run in runs
         ],
     }
 
@@ -176,13 +178,13 @@ def table(report: dict[str, Any]) -> str:
         "",
         HEAD,
     ]
-    for arm, found in report["arms"].items():
-        losses = found["held_out"]
+    for arm, figures in report["arms"].items():
+        losses = figures["held_out"]
         lines.append(
-            f"{arm:29}{_reach(found['share_of_tokens']):>30}"
+            f"{arm:29}{_reach(figures['share_of_tokens']):>30}"
             f"{_spread(losses, '.4f'):>26}"
-            f"{statistics.median(found['prequential']):>13.4f}"
-            f"{statistics.median(found['cpu_seconds']):>8.1f}"
+            f"{statistics.median(figures['prequential']):>13.4f}"
+            f"{statistics.median(figures['cpu_seconds']):>8.1f}"
         )
     lines += ["", *verdict(report["arms"])]
     for name in ("loss", "gradient"):
@@ -214,10 +216,10 @@ def verdict(arms: dict[str, Any]) -> list[str]:
     """A sentence a memory: better or worse with every seed, or no more than seeds differ."""
     base = arms[UNIFORM]["held_out"]
     lines = []
-    for arm, found in arms.items():
+    for arm, figures in arms.items():
         if arm == UNIFORM:
             continue
-        gaps = [ours - theirs for ours, theirs in zip(found["held_out"], base, strict=True)]
+        gaps = [ours - theirs for ours, theirs in zip(figures["held_out"], base, strict=True)]
         gap = f"{statistics.median(gaps):+.4f} nats at the end"
         if max(gaps) < 0:
             lines.append(f"{arm}: better than uniform with every seed ({gap}).")

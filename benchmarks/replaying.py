@@ -141,27 +141,27 @@ def run(
 ) -> Run:
     """Learn the stream once; `priorities` of the sentences of each block, None: not known."""
     node = Node(stream, config, make_replay(settings, seed), seed)
-    found, done = Run(), 0
+    result, done = Run(), 0
     last = np.zeros(stream.sentences, np.float32)
     for at in range(len(stream.blocks)):
         priority = None if priorities is None else priorities[at]
-        found.prequential.append(stream.fresh[at].loss(node.vectors, node.contexts))
+        result.prequential.append(stream.fresh[at].loss(node.vectors, node.contexts))
         started = time.thread_time()
         tick = node.learn(at, priority, ratio)
-        found.cpu += time.thread_time() - started
+        result.cpu += time.thread_time() - started
         done += tick.tokens
-        found.kept += tick.loss.words
-        found.tokens.append(done)
-        found.held_out.append(stream.held_out.loss(node.vectors, node.contexts))
+        result.kept += tick.loss.words
+        result.tokens.append(done)
+        result.held_out.append(stream.held_out.loss(node.vectors, node.contexts))
         if len(tick.weights):
-            found.weight.append(float(tick.weights.mean()))
+            result.weight.append(float(tick.weights.mean()))
         if 2 * at >= len(stream.blocks) and tick.fresh.any():
             if priority is not None:
-                found.first.append(_rank(priority, tick.fresh))
-            found.again.append(_rank(last[tick.drawn_keys], tick.drawn))
-        held = tick.fresh_keys >= 0
-        last[tick.fresh_keys[held]] = tick.fresh[held]
-    return found
+                result.first.append(_rank(priority, tick.fresh))
+            result.again.append(_rank(last[tick.drawn_keys], tick.drawn))
+        is_held = tick.fresh_keys >= 0
+        last[tick.fresh_keys[is_held]] = tick.fresh[is_held]
+    return result
 
 
 def _rank(estimated: FloatArray, measured: FloatArray) -> float:

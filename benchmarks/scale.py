@@ -59,9 +59,9 @@ def bench_scale(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for one in fields(Load):
-        option = "--" + one.name.replace("_", "-")
-        parser.add_argument(option, type=type(one.default), default=one.default)
+    for field in fields(Load):
+        option = "--" + field.name.replace("_", "-")
+        parser.add_argument(option, type=type(field.default), default=field.default)
     parser.add_argument("--part", action="append", choices=tuple(PARTS), help="only these")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = vars(parser.parse_args(arguments))

@@ -184,8 +184,8 @@ def _heartbeats(
     events.sort(key=lambda event: event[:2])
     start, dies_at = 1_000_000.0, _JOINED * config.beat
     dead: set[int] = set()
-    died, lost, found = None, set[str](), set[str]()
-    held: dict[int, frozenset[str]] = {}
+    died, lost, freed = None, set[str](), set[str]()
+    sources_of: dict[int, frozenset[str]] = {}
     while events:
         at, node, heartbeat = heappop(events)
         if at > dies_at + _AFTER * config.seconds:
@@ -193,16 +193,16 @@ def _heartbeats(
         if died is None and at >= dies_at:
             died = at
             dead = set(range(0, len(lives), 10))
-            lost = {name for one in dead for name in held.get(one, ())}
+            lost = {name for dead_node in dead for name in sources_of.get(dead_node, ())}
         if node in dead:
             continue
         view = here.decide(at, beat, lives[node], heartbeat, start + at)
         if view.replaced:
             heappush(events, (at + 1.0, node, Heartbeat(True, peers)))
             continue
-        held[node] = view.held
-        found |= view.held & lost
-        if lost and found == lost and "s" not in here.notes:
+        sources_of[node] = view.held
+        freed |= view.held & lost
+        if lost and freed == lost and "s" not in here.notes:
             here.notes["s"] = round(at - (died or 0.0), 1)
         busy = view.debts or view.leaving
         wait = 0.5 if busy else config.beat
@@ -287,15 +287,15 @@ def frontier(load: Load) -> Station:
             source = own[poll % len(own)]
             keys = [f"https://{source}.example.org/{poll}/{n}" for n in range(brought)]
             at += 4 / here.demand
-            found = [(key, now) for key in keys]
-            here.decide(at, database.discover, source, found, now)
+            rows = [(key, now) for key in keys]
+            here.decide(at, database.discover, source, rows, now)
             claims = here.decide(at, database.claim, source, brought, now, 60.0)
             read = [
                 Fetched(claim.key, source, content_hash=f"{poll}-{n}")
                 for n, claim in enumerate(claims)
             ]
             here.decide(at, database.record, read, (), now)
-            documents += here.decide(at, database.acknowledge, [one.key for one in read], now)
+            documents += here.decide(at, database.acknowledge, [row.key for row in read], now)
         database.close()
         # The write-ahead log was taken in at the close.
         size = path.stat().st_size - before

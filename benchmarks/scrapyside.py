@@ -53,17 +53,19 @@ class Work:
 
     def do(self, page: str, url: str) -> None:
         try:
-            found = extract(page, url, "UTC")
+            page_read = extract(page, url, "UTC")
         except FetchError:
             self.failed += 1
             return
-        if len(found.text) >= self.least:
-            if found.digest in self.hashes or self.near.seen(url, found.signature):
+        if len(page_read.text) >= self.least:
+            if page_read.digest in self.hashes or self.near.seen(url, page_read.signature):
                 self.duplicates += 1
                 return
-            self.hashes.add(found.digest)
+            self.hashes.add(page_read.digest)
         clean = normalise(
-            f"{found.title}\n{found.text}", run_length=self.text.run_length, emoji=self.text.emoji
+            f"{page_read.title}\n{page_read.text}",
+            run_length=self.text.run_length,
+            emoji=self.text.emoji,
         )
         tokens = self.kiwi.tokenize(mask(clean).text)
         self.tokens += sum(self.select(form, tag) is not None for form, tag, _ in join(tokens))

@@ -85,15 +85,15 @@ def memory_us(rows: int, dim: int, *, large: bool, repeats: int = 5) -> float:
     table[:] = 1.0
     rng = np.random.default_rng(1)
     size = min(BATCH, rows)
-    steps, delta, found = HostDevice().steps(dim), np.ones((size, dim), dtype=np.float32), []
+    steps, delta, times = HostDevice().steps(dim), np.ones((size, dim), dtype=np.float32), []
     for _ in range(repeats):
         batches = [np.sort(rng.choice(rows, size, replace=False)) for _ in range(20)]
         began = time.process_time()
         for where in batches:
             steps.add(table, where, delta, 1.0)
             steps.gather(table, where)
-        found.append((time.process_time() - began) / (2 * size * len(batches)) * 1e6)
-    return statistics.median(found)
+        times.append((time.process_time() - began) / (2 * size * len(batches)) * 1e6)
+    return statistics.median(times)
 
 
 def processor_s(pid: int) -> float:
@@ -172,12 +172,12 @@ class Rig:
 
 def drawn(shards: int, rows: int, rng: np.random.Generator) -> list[IntArray]:
     """Distinct ids of each shard, at random."""
-    found = []
+    batches = []
     for shard in range(shards):
-        held = -(-(rows - shard) // shards)
-        places = rng.choice(held, size=min(BATCH, held), replace=False)
-        found.append(np.sort(places) * shards + shard)
-    return found
+        own_rows = -(-(rows - shard) // shards)
+        offsets = rng.choice(own_rows, size=min(BATCH, own_rows), replace=False)
+        batches.append(np.sort(offsets) * shards + shard)
+    return batches
 
 
 class Subject:
@@ -251,7 +251,7 @@ def measured(shards: int, rows: Sequence[int], dim: int, repeats: int) -> list[d
         for _ in range(repeats):
             for at in order.permutation(len(subjects)):
                 subjects[at].turn()
-        found, smaller = [], None
+        lines, smaller = [], None
         for subject in sorted(subjects, key=lambda each: each.rows):
             if subject.shards != shards or subject.rows not in rows:
                 continue
@@ -260,9 +260,9 @@ def measured(shards: int, rows: Sequence[int], dim: int, repeats: int) -> list[d
                 more = subject.grown - smaller.grown
                 figures["bytes_more"] = more / (subject.rows - smaller.rows)
             smaller = subject
-            found.append(figures)
+            lines.append(figures)
             print(json.dumps(figures), file=sys.stderr, flush=True)
-        return found
+        return lines
     finally:
         for subject in subjects:
             subject.rig.close()
@@ -280,8 +280,8 @@ def fitting(shards: Sequence[int], rows: Sequence[int], dim: int) -> int:
 
 def spread(sizes: Sequence[dict[str, Any]], figure: str) -> float | None:
     """How much more the dearest costs than the cheapest, as a share; None of fewer than two."""
-    found = [size[figure] for size in sizes if size[figure] is not None]
-    return max(found) / min(found) - 1 if len(found) > 1 else None
+    rates = [size[figure] for size in sizes if size[figure] is not None]
+    return max(rates) / min(rates) - 1 if len(rates) > 1 else None
 
 
 def spreads(sizes: Sequence[dict[str, Any]]) -> dict[str, Any]:

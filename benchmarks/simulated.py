@@ -119,8 +119,8 @@ class Node:
         return self.share
 
     def prepare(self, blocks: Any) -> None:
-        found: list[TokenBlock] | None = next(blocks, None)
-        self.prepared = None if found is None else self.learner.prepare(found, when="late")
+        block: list[TokenBlock] | None = next(blocks, None)
+        self.prepared = None if block is None else self.learner.prepare(block, when="late")
 
     def may_read(self) -> bool:
         try:
@@ -299,26 +299,26 @@ def bench_simulated(
 
 def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float | None]]:
     """Loss to one node's of the same seed: mean and worst; tokens/s to bsp."""
-    found = {}
+    ratios_of = {}
     for variant, own in runs.items():
-        ratios = [run["loss"] / one["loss"] for run, one in zip(own, runs[ONE], strict=True)]
+        ratios = [run["loss"] / alone["loss"] for run, alone in zip(own, runs[ONE], strict=True)]
         # Swings show while the learning rate is high; the end of a schedule hides them.
         early = [
             at[1] / one_at[1]
-            for run, one in zip(own, runs[ONE], strict=True)
-            for at, one_at in zip(run["curve"], one["curve"], strict=False)
+            for run, alone in zip(own, runs[ONE], strict=True)
+            for at, one_at in zip(run["curve"], alone["curve"], strict=False)
         ]
         base = runs.get("bsp")
         speed = statistics.fmean(run["tokens_per_second"] for run in own)
         slow = None if base is None else statistics.fmean(r["tokens_per_second"] for r in base)
-        found[variant] = {
+        ratios_of[variant] = {
             "loss": statistics.fmean(run["loss"] for run in own),
             "to_one_node": statistics.fmean(ratios),
             "worst": max(ratios),
             "worst_early": max(early, default=None),
             "speed_to_bsp": None if slow is None or variant == ONE else speed / slow,
         }
-    return found
+    return ratios_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -146,8 +146,8 @@ def train_ours(cut: TokenCorpus, plan: Plan, seed: int, folder: Path) -> tuple[S
         "--json",
         *(f"--{option}" for option in plan.options),
     )
-    kept = ("tokens_trained", "vocabulary", "train_seconds", "words_per_second", "loss")
-    figures = {name: run[name] for name in kept}
+    names = ("tokens_trained", "vocabulary", "train_seconds", "words_per_second", "loss")
+    figures = {name: run[name] for name in names}
     return SnapshotStore(out), {
         **figures,
         "seconds": process,
@@ -158,10 +158,10 @@ def train_ours(cut: TokenCorpus, plan: Plan, seed: int, folder: Path) -> tuple[S
 
 def snapshot_of(store: SnapshotStore, end: WindowEnd) -> Model:
     """The snapshot of a window."""
-    found = [ref for ref in store.list() if ref.window_start == end.start]
-    if not found:
+    refs = [ref for ref in store.list() if ref.window_start == end.start]
+    if not refs:
         raise InputError(f"{store.uri}: no snapshot of the window from {end.start:%Y-%m-%d}.")
-    opened = store.open(found[-1].id)
+    opened = store.open(refs[-1].id)
     # Copies: the files are gone before the models of the next window are judged.
     return Model(opened.words, opened.counts.copy(), opened.vectors.copy(), opened.contexts.copy())
 
@@ -367,8 +367,8 @@ def _size_table(size: Run) -> list[str]:
     for window in size["windows"]:
         place = f"{window['start']}, {window['tokens']:,} tokens, {window['asked']} words asked"
         place += _covered(window["summary"][OURS])
-        for side, found in window["summary"].items():
-            cells = [_cell(found.get(name)) for name in names]
+        for side, figures in window["summary"].items():
+            cells = [_cell(figures.get(name)) for name in names]
             times = window["gensim"].get(side)
             spent = f"{np.median([run['seconds'] for run in times]):.1f}" if times else ""
             text.append(f"| {place} | {side} | {' | '.join(cells)} | {spent} |")
@@ -394,7 +394,7 @@ def ratio_of(sides: Mapping[str, Any], name: str) -> tuple[float, str | None]:
     and the first axis are held against the passes that agree best with the reference: vectors that
     have learnt nothing yet would win otherwise.
     """
-    peers = {side: found for side, found in sides.items() if side != OURS}
+    peers = {side: figures for side, figures in sides.items() if side != OURS}
     rival = "agreement" if name == "agreement_shown" else name
     side = best("agreement" if name in SPREAD else rival, peers)
     if side is None or name not in sides[OURS]:
@@ -405,16 +405,16 @@ def ratio_of(sides: Mapping[str, Any], name: str) -> tuple[float, str | None]:
 def _covered(figures: Mapping[str, Mapping[str, float]]) -> str:
     """How many pairs or questions of the gold sets could be asked: the same of all sides."""
     prefix = "covered/"
-    found = {name.removeprefix(prefix): each for name, each in figures.items() if prefix in name}
-    return "".join(f", {each['median']:.0f} of {name}" for name, each in sorted(found.items()))
+    rows = {name.removeprefix(prefix): each for name, each in figures.items() if prefix in name}
+    return "".join(f", {each['median']:.0f} of {name}" for name, each in sorted(rows.items()))
 
 
-def _cell(found: Mapping[str, float] | None) -> str:
-    if found is None:
+def _cell(figures: Mapping[str, float] | None) -> str:
+    if figures is None:
         return ""
-    if found["min"] == found["max"]:
-        return f"{found['median']:.3f}"
-    return f"{found['median']:.3f} ({found['min']:.3f} – {found['max']:.3f})"
+    if figures["min"] == figures["max"]:
+        return f"{figures['median']:.3f}"
+    return f"{figures['median']:.3f} ({figures['min']:.3f} – {figures['max']:.3f})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -85,18 +85,18 @@ class TokenCorpus:
     def ends(self, unit: WindowUnit) -> list[WindowEnd]:
         """Ends of windows that can be judged: enough text, and `GROWTH` since the one before."""
         starts = [document.start(unit) for document in self.documents]
-        found: list[WindowEnd] = []
+        ends: list[WindowEnd] = []
         for at, start in enumerate(starts, start=1):
             last = at == len(starts)
             if not last and starts[at] == start:
                 continue
-            before = found[-1].tokens if found else 0
+            before = ends[-1].tokens if ends else 0
             grown = self.read[at] >= max(LEAST_TOKENS, (1 + GROWTH) * before)
-            if last and len(found) > 1 and not grown:
-                found.pop()
+            if last and len(ends) > 1 and not grown:
+                ends.pop()
             if grown or last:
-                found.append(WindowEnd(start, at, self.read[at]))
-        return found
+                ends.append(WindowEnd(start, at, self.read[at]))
+        return ends
 
     def behind(self, documents: int, unit: WindowUnit) -> list[str]:
         """Lines behind so many documents: whole windows until there are `LEAST_TOKENS` tokens."""
@@ -137,24 +137,24 @@ def digest(lines: Sequence[str]) -> str:
 def tokenised(corpus: Path, folder: Path) -> TokenCorpus:
     """The corpus as content words; cut at the first call and read from `folder` afterwards."""
     name = corpus.name.partition(".")[0]
-    kept, content = folder / f"{name}.tokens.jsonl", folder / f"{name}.content.txt"
-    if not (kept.exists() and content.exists()):
+    tokens, content = folder / f"{name}.tokens.jsonl", folder / f"{name}.content.txt"
+    if not (tokens.exists() and content.exists()):
         folder.mkdir(parents=True, exist_ok=True)
-        _cut(corpus, kept, content)
+        _cut(corpus, tokens, content)
     documents = []
-    with kept.open(encoding="utf-8") as lines:
+    with tokens.open(encoding="utf-8") as lines:
         for line in lines:
-            found = json.loads(line)
-            documents.append(Document(found["date"], tuple(found["text"].split("\n"))))
+            row = json.loads(line)
+            documents.append(Document(row["date"], tuple(row["text"].split("\n"))))
     words = frozenset(content.read_text(encoding="utf-8").split())
     return TokenCorpus(name, documents, words)
 
 
-def _cut(corpus: Path, kept: Path, content: Path) -> None:
+def _cut(corpus: Path, tokens: Path, content: Path) -> None:
     pipeline = TextPipeline(TextConfig(tokenizer="kiwi"))
     narrow = TextPipeline(TextConfig(tokenizer="kiwi", keep_tags=NOUNS_AND_VERBS))
     plain = TextPipeline(TextConfig(tokenizer="whitespace", mask=False, new_words=0))
-    found: list[tuple[float, Document]] = []
+    documents: list[tuple[float, Document]] = []
     every: Counter[str] = Counter()
     remaining: Counter[str] = Counter()
     for at, line in enumerate(dated_lines(CorpusShare(path=str(corpus)))):
@@ -163,19 +163,19 @@ def _cut(corpus: Path, kept: Path, content: Path) -> None:
         if not sentences:
             continue
         date = datetime.fromtimestamp(line.when, UTC).isoformat()
-        found.append((line.when, Document(date, tuple(map(" ".join, sentences)))))
+        documents.append((line.when, Document(date, tuple(map(" ".join, sentences)))))
         if at % SAMPLED == 0:
             every.update(word for words in sentences for word in words)
             remaining.update(word for words in narrow.words(line.text) for word in words)
-    if not found:
+    if not documents:
         raise InputError(f"{corpus}: no words; dated JSONL of Korean text is expected.")
-    found.sort(key=lambda one: one[0])
+    documents.sort(key=lambda dated: dated[0])
     chosen = sorted(word for word in every if 2 * remaining[word] >= every[word])
     content.write_text("\n".join(chosen) + "\n", encoding="utf-8")
-    work = kept.with_suffix(".part")
+    work = tokens.with_suffix(".part")
     with work.open("w", encoding="utf-8") as file:
-        file.writelines(_line(document) for _, document in found)
-    work.rename(kept)
+        file.writelines(_line(document) for _, document in documents)
+    work.rename(tokens)
 
 
 def _line(document: Document) -> str:

@@ -82,9 +82,9 @@ def ranked(vectors: FloatArray, asked: IntArray, counts: IntArray | None = None)
     return nearest(directions_of(vectors, centre), sure, asked, every, NEAREST)[0]
 
 
-def shares(found: IntArray, wanted: IntArray) -> FloatArray:
+def shares(near: IntArray, wanted: IntArray) -> FloatArray:
     """float32 [q]: share of the rows of each line of `wanted` that are in that of `found`."""
-    same = (found[:, :, None] == wanted[:, None, :]).any(axis=1)
+    same = (near[:, :, None] == wanted[:, None, :]).any(axis=1)
     mean: FloatArray = same.mean(axis=1, dtype=np.float32)
     return mean
 
@@ -107,7 +107,7 @@ def choose(
     rows = [row for row, word in enumerate(words) if word in among]
     for row in sorted(rows, key=lambda row: hashlib.sha256(words[row].encode()).digest()):
         strata.setdefault(stratum(int(counts[row])), []).append(row)
-    turns = [(turn, row) for held in strata.values() for turn, row in enumerate(held)]
+    turns = [(turn, row) for band in strata.values() for turn, row in enumerate(band)]
     return np.array(sorted(row for _, row in sorted(turns)[:n]), dtype=np.int64)
 
 
@@ -125,7 +125,7 @@ def judge(model: Model, shared: Shared) -> dict[str, float]:
     own = model.among(shared.words)
     same = shares(ranked(own.vectors, shared.asked), shared.nearest)
     shown = ranked(own.vectors, shared.asked, own.counts)
-    found = {
+    figures = {
         "agreement": float(same.mean()),
         "agreement_shown": float(shares(shown, shared.nearest).mean()),
         "mean_cosine": mean_cosine(own.vectors[:FREQUENT]),
@@ -134,12 +134,12 @@ def judge(model: Model, shared: Shared) -> dict[str, float]:
     if shared.behind:
         # The same counts for all, and so the same noise words.
         tables = Model(own.words, shared.counts, own.vectors, own.contexts)
-        found["next_loss"] = held_out_loss(tables, shared.behind, shared.words)
+        figures["next_loss"] = held_out_loss(tables, shared.behind, shared.words)
     at = np.array([stratum(int(count)) for count in shared.counts[shared.asked]])
     for number, least in enumerate(STRATA):
         if (at == number).any():
-            found[f"agreement/{least}"] = float(same[at == number].mean())
-    return found | _gold(own, shared.gold)
+            figures[f"agreement/{least}"] = float(same[at == number].mean())
+    return figures | _gold(own, shared.gold)
 
 
 def _gold(own: Model, sets: Sequence[PairGold | AnalogyGold]) -> dict[str, float]:
@@ -149,7 +149,7 @@ def _gold(own: Model, sets: Sequence[PairGold | AnalogyGold]) -> dict[str, float
         return np.array([place.get(word, -1) for word in words], dtype=np.int64)
 
     vectors = np.asarray(own.vectors)
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for gold in sets:
         if isinstance(gold, PairGold):
             pairs = similarity(vectors, rows, gold)
@@ -158,26 +158,26 @@ def _gold(own: Model, sets: Sequence[PairGold | AnalogyGold]) -> dict[str, float
             total = analogy(vectors, rows, gold).total
             value, covered = total.accuracy, float(total.asked)
         if math.isfinite(value):
-            found |= {f"gold/{gold.name}": value, f"covered/{gold.name}": covered}
-    return found
+            figures |= {f"gold/{gold.name}": value, f"covered/{gold.name}": covered}
+    return figures
 
 
 def summary(runs: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Median, least and most of each figure that all seeds have."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
-    found = {}
+    figures = {}
     for name in names:
         values = [run[name] for run in runs]
-        found[name] = {
+        figures[name] = {
             "median": float(np.median(values)),
             "min": min(values),
             "max": max(values),
         }
-    return found
+    return figures
 
 
 def best(name: str, sides: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str | None:
     """The side with the best median of a figure; None where none has it."""
-    medians = {side: found[name]["median"] for side, found in sides.items() if name in found}
+    medians = {side: figures[name]["median"] for side, figures in sides.items() if name in figures}
     pick = min if name == "next_loss" else max
     return pick(medians, key=lambda side: medians[side]) if medians else None

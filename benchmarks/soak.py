@@ -235,9 +235,9 @@ class Faults:
     def _fill_disk(self) -> bool:
         filler = self._settings.paths.home / "disk" / "filler"
         try:
-            with filler.open("wb", buffering=0) as held, suppress(OSError):
+            with filler.open("wb", buffering=0) as file, suppress(OSError):
                 while True:
-                    held.write(bytes(1 << 16))
+                    file.write(bytes(1 << 16))
             time.sleep(_AWAY_S)
         finally:
             filler.unlink(missing_ok=True)
@@ -271,10 +271,10 @@ def sample(settings: Settings) -> dict[str, Any]:
     for process in marked(settings.paths.home):
         with suppress(psutil.Error, OSError):
             memory = process.memory_full_info()
-            found = roles.setdefault(role(process), {"processes": 0, "mb": 0.0, "descriptors": 0})
-            found["processes"] += 1
-            found["mb"] += getattr(memory, "pss", memory.rss) / 2**20
-            found["descriptors"] += process.num_fds()
+            usage = roles.setdefault(role(process), {"processes": 0, "mb": 0.0, "descriptors": 0})
+            usage["processes"] += 1
+            usage["mb"] += getattr(memory, "pss", memory.rss) / 2**20
+            usage["descriptors"] += process.num_fds()
     names = sizes = 0
     for folder, _, files in os.walk(settings.paths.home):
         names += len(files)
@@ -283,9 +283,9 @@ def sample(settings: Settings) -> dict[str, Any]:
                 sizes += (Path(folder) / name).stat().st_size
     return {
         "roles": roles,
-        "mb": round(sum(one["mb"] for one in roles.values()), 1),
-        "descriptors": sum(one["descriptors"] for one in roles.values()),
-        "processes": sum(one["processes"] for one in roles.values()),
+        "mb": round(sum(usage["mb"] for usage in roles.values()), 1),
+        "descriptors": sum(usage["descriptors"] for usage in roles.values()),
+        "processes": sum(usage["processes"] for usage in roles.values()),
         "files": names,
         "files_mb": round(sizes / 2**20, 1),
         **learnt(settings),
@@ -312,14 +312,17 @@ def learnt(settings: Settings) -> dict[str, float]:
 def slopes(samples: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of each figure after the first quarter: its mean, and what it grows by an hour."""
     late = samples[len(samples) // 4 :]
-    found = []
+    lines = []
     figures = {
-        name: [one[name] for one in late] for name in ("mb", "descriptors", "files", "files_mb")
+        name: [sample[name] for sample in late]
+        for name in ("mb", "descriptors", "files", "files_mb")
     }
-    roles = sorted({name for one in late for name in one["roles"]})
+    roles = sorted({name for sample in late for name in sample["roles"]})
     for each in roles:
-        figures[f"mb of {each}"] = [one["roles"].get(each, {}).get("mb", np.nan) for one in late]
-    hours = np.array([one["at_s"] for one in late]) / 3600
+        figures[f"mb of {each}"] = [
+            sample["roles"].get(each, {}).get("mb", np.nan) for sample in late
+        ]
+    hours = np.array([sample["at_s"] for sample in late]) / 3600
     for name, values in figures.items():
         given = np.asarray(values, dtype=np.float64)
         finite = np.isfinite(given)
@@ -327,7 +330,7 @@ def slopes(samples: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         slope = float(np.polyfit(hours[finite], given[finite], 1)[0])
         mean = float(given[finite].mean())
-        found.append(
+        lines.append(
             {
                 "figure": name,
                 "mean": round(mean, 1),
@@ -335,7 +338,7 @@ def slopes(samples: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "percent_an_hour": round(100 * slope / mean, 1) if mean else None,
             }
         )
-    return found
+    return lines
 
 
 def bench_soak(setting: Setting, *, results: Path = RESULTS) -> dict[str, Any]:
@@ -363,7 +366,7 @@ def bench_soak(setting: Setting, *, results: Path = RESULTS) -> dict[str, Any]:
         "faults": [{"at_s": at, "what": what} for at, what in faults.done],
         "end": {**end, "services_running": sum(each == "RUNNING" for each in states.values())},
         "slopes": slopes(samples),
-        "samples": [{k: v for k, v in one.items() if k != "roles"} for one in samples],
+        "samples": [{k: v for k, v in row.items() if k != "roles"} for row in samples],
     }
     keep(report, results=results)
     print(json.dumps({name: report[name] for name in ("faults", "end", "slopes")}, indent=1))
@@ -372,9 +375,9 @@ def bench_soak(setting: Setting, *, results: Path = RESULTS) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for one in fields(Setting):
-        option = "--" + one.name.replace("_", "-")
-        parser.add_argument(option, type=type(one.default), default=one.default)
+    for field in fields(Setting):
+        option = "--" + field.name.replace("_", "-")
+        parser.add_argument(option, type=type(field.default), default=field.default)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = vars(parser.parse_args(arguments))
     results = given.pop("results")

@@ -88,7 +88,7 @@ def bench_start(before: Path, rounds: int) -> None:
     """Measure both trees in turn; write a dated result file, print it."""
     trees = {"before": before.resolve(), "now": Path(__file__).resolve().parents[1]}
     machine, random = hardware(), Random(1)
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    times: dict[str, dict[str, list[tuple[float, float]]]] = {}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         words = [f"낱말{n}" for n in range(300)]
@@ -98,20 +98,20 @@ def bench_start(before: Path, rounds: int) -> None:
             for what, command in commands(folder).items():
                 for name, tree in trees.items():
                     print(f"{what}, {name}", file=sys.stderr, flush=True)
-                    runs = found.setdefault(what, {}).setdefault(name, [])
+                    runs = times.setdefault(what, {}).setdefault(name, [])
                     runs.append(measured(command, tree, folder))
-    report = {**facts("start", ("numpy", "numba", "torch"), machine), "found": found}
-    text = table(found, tuple(trees))
+    report = {**facts("start", ("numpy", "numba", "torch"), machine), "found": times}
+    text = table(times, tuple(trees))
     print(text)
     print(keep(report, text, results=RESULTS))
 
 
-def table(found: dict[str, dict[str, list[tuple[float, float]]]], trees: Sequence[str]) -> str:
+def table(times: dict[str, dict[str, list[tuple[float, float]]]], trees: Sequence[str]) -> str:
     """Medians by process and tree."""
     lines = ["# What starting costs", "", "Medians, both trees in turn.", ""]
     lines.append("| process | " + " | ".join(f"{n}, s | {n}, MB" for n in trees) + " |")
     lines.append("|---|" + "---|" * (2 * len(trees)))
-    for what, sides in found.items():
+    for what, sides in times.items():
         cells = []
         for runs in sides.values():
             seconds, megabytes = map(statistics.median, zip(*runs, strict=True))

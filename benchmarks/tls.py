@@ -46,17 +46,17 @@ def measure(side: str, folder: Path, rows: int, dim: int, rounds: int) -> dict[s
     with (
         serving(PLAIN, dim) as (_, at),
         serving(PLAIN.model_copy(update=known), dim) as (_, secret),
-        ParameterClient(at, node="bench", config=line) as one,
+        ParameterClient(at, node="bench", config=line) as client,
         ParameterClient(secret, node="bench", config=line.model_copy(update=shown)) as other,
     ):
-        sides = [("plain", Batches(one, rows, dim)), ("tls", Batches(other, rows, dim))]
+        sides = [("plain", Batches(client, rows, dim)), ("tls", Batches(other, rows, dim))]
         for round_ in range(WARM + rounds):
-            found = {}
+            runs = {}
             for how, batches in sides[:: 1 if round_ % 2 else -1]:
-                found[f"pull_{how}"] = timed(lambda: batches.pull(round_))  # noqa: B023 - at once
-                found[f"push_{how}"] = timed(lambda: batches.push(round_))  # noqa: B023
+                runs[f"pull_{how}"] = timed(lambda: batches.pull(round_))  # noqa: B023 - at once
+                runs[f"push_{how}"] = timed(lambda: batches.push(round_))  # noqa: B023
             if round_ >= WARM:
-                for name, seconds in found.items():
+                for name, seconds in runs.items():
                     times[name].append(seconds)
     return {"side": side, **figures(times, rows)}
 
@@ -66,14 +66,14 @@ def figures(times: dict[str, list[float]], rows: int) -> dict[str, float]:
     for how in ("plain", "tls"):
         pairs = zip(times[f"pull_{how}"], times[f"push_{how}"], strict=True)
         times[f"both_{how}"] = [pull + push for pull, push in pairs]
-    found = {f"{name}_rows_per_second": rows / statistics.median(t) for name, t in times.items()}
+    figures = {f"{name}_rows_per_second": rows / statistics.median(t) for name, t in times.items()}
     for call in (*CALLS, "both"):
         pairs = zip(times[f"{call}_plain"], times[f"{call}_tls"], strict=True)
         quotients = sorted(plain / tls for plain, tls in pairs)
-        found[f"{call}_kept"] = statistics.median(quotients)
-        found[f"{call}_kept_low"] = quotients[len(quotients) // 4]
-        found[f"{call}_kept_high"] = quotients[3 * len(quotients) // 4]
-    return found
+        figures[f"{call}_kept"] = statistics.median(quotients)
+        figures[f"{call}_kept_low"] = quotients[len(quotients) // 4]
+        figures[f"{call}_kept_high"] = quotients[3 * len(quotients) // 4]
+    return figures
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -49,8 +49,10 @@ def sides(kinds: Sequence[str], nodes: Sequence[int]) -> list[str]:
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"side {kind!r}: one of {', '.join(KINDS)} is accepted.")
-    found = [f"{kind}-{n}" for n in nodes for kind in kinds if n > (2 if kind == "groups" else 1)]
-    return [REFERENCE, *(side for side in found if side != REFERENCE)]
+    sides_of = [
+        f"{kind}-{n}" for n in nodes for kind in kinds if n > (2 if kind == "groups" else 1)
+    ]
+    return [REFERENCE, *(side for side in sides_of if side != REFERENCE)]
 
 
 def cpu_seconds() -> float:
@@ -102,17 +104,17 @@ def summary(runs: dict[str, list[Run]]) -> dict[str, Run]:
     def middle(side: str, name: str) -> float:
         return float(statistics.median(run[name] for run in runs[side]))
 
-    found = {}
+    figures = {}
     for side, several in runs.items():
         names = ("words_per_second", "tokens_per_cpu_second", "cpu_seconds", "loss", "waited_s")
-        found[side] = {
+        figures[side] = {
             **{name: middle(side, name) for name in names},
             "loss_to_one_node": middle(side, "loss") / middle(REFERENCE, "loss"),
             "bytes_per_token": several[-1]["bytes_per_token"],
             "dense_rows": several[-1]["dense_rows"],
             "quality": several[-1]["quality"].get("mean"),
         }
-    return found
+    return figures
 
 
 def bench_topology(

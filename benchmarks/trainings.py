@@ -32,22 +32,22 @@ def judged(store: SnapshotStore, id: str) -> dict[str, float] | None:
     """q of each word that was compared; None for a window with nothing to compare with."""
     material = gather(store, id)
     if not material.earlier or any(
-        one.unreadable is not None for one in (material.earlier[-1], material.snapshot)
+        snapshot.unreadable is not None for snapshot in (material.earlier[-1], material.snapshot)
     ):
         return None
     pair = pair_in(material)
-    found = judge_words(material, pair, CONFIG)
-    if found is None:
+    judged_words = judge_words(material, pair, CONFIG)
+    if judged_words is None:
         return None
-    words = [pair.words[row] for row in found.rows.tolist()]
-    return dict(zip(words, found.ranked.q.tolist(), strict=True))
+    words = [pair.words[row] for row in judged_words.rows.tolist()]
+    return dict(zip(words, judged_words.ranked.q.tolist(), strict=True))
 
 
-def agreement(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, int]:
+def agreement(first_words: Mapping[str, float], other: Mapping[str, float]) -> dict[str, int]:
     """How many words each of two trainings calls, by q of the words compared."""
     limit = CONFIG.false_discovery
-    called = [{word for word, q in each.items() if q <= limit} for each in (one, other)]
-    nearly = [{word for word, q in each.items() if q <= 2 * limit} for each in (one, other)]
+    called = [{word for word, q in each.items() if q <= limit} for each in (first_words, other)]
+    nearly = [{word for word, q in each.items() if q <= 2 * limit} for each in (first_words, other)]
     either = called[0] | called[1]
     return {
         "one": len(called[0]),
@@ -71,22 +71,29 @@ def with_shares(counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def compare(one: SnapshotStore, other: SnapshotStore, first: str) -> list[dict[str, Any]]:
+def compare(one_store: SnapshotStore, other: SnapshotStore, first: str) -> list[dict[str, Any]]:
     """A row for each window from `first` on that both stores have, and one for all together."""
-    ids = [{ref.id.rpartition("-")[0]: ref.id for ref in store.list()} for store in (one, other)]
+    ids = [
+        {ref.id.rpartition("-")[0]: ref.id for ref in store.list()} for store in (one_store, other)
+    ]
     labels = sorted(label for label in ids[0].keys() & ids[1].keys() if label >= first)
     rows: list[dict[str, Any]] = []
     total: dict[str, int] = {}
     for label in labels:
-        pair = [judged(store, known[label]) for store, known in zip((one, other), ids, strict=True)]
+        pair = [
+            judged(store, known[label])
+            for store, known in zip((one_store, other), ids, strict=True)
+        ]
         if pair[0] is None or pair[1] is None:
             continue
-        found = agreement(pair[0], pair[1])
-        total = {name: total.get(name, 0) + n for name, n in found.items()}
-        rows.append({"window": label, **with_shares(found)})
+        shared = agreement(pair[0], pair[1])
+        total = {name: total.get(name, 0) + n for name, n in shared.items()}
+        rows.append({"window": label, **with_shares(shared)})
         print(rows[-1], flush=True)
     if not rows:
-        raise InputError(f"{one!r} and {other!r} have no window in common that can be compared.")
+        raise InputError(
+            f"{one_store!r} and {other!r} have no window in common that can be compared."
+        )
     return [*rows, {"window": "together", **with_shares(total)}]
 
 
@@ -101,8 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for folder in (given.one, given.other):
             if not folder.is_dir():
                 raise InputError(f"{folder}: no store; a folder that yeoron train --out wrote.")
-        one, other = SnapshotStore(str(given.one)), SnapshotStore(str(given.other))
-        report["windows"] = compare(one, other, given.first)
+        store, other = SnapshotStore(str(given.one)), SnapshotStore(str(given.other))
+        report["windows"] = compare(store, other, given.first)
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -93,13 +93,13 @@ class SlowedBatch(BatchWork):
     wait: Wait
     tokens: int
 
-    def _compute(self, task: Task, kept: dict[tuple[str, int], Objective]) -> Result | None:
+    def _compute(self, task: Task, objectives: dict[tuple[str, int], Objective]) -> Result | None:
         began = time.monotonic()
-        found = super()._compute(task, kept)
-        objective = kept.get((task.node, task.number))
+        result = super()._compute(task, objectives)
+        objective = objectives.get((task.node, task.number))
         share = 0.0 if objective is None else objective.tokens / self.tokens
         time.sleep(max(0.0, began + self.wait() * share - time.monotonic()))
-        return found
+        return result
 
 
 def speeds(nodes: int, block_s: float, slower: float, turns: float) -> list[Wait]:
@@ -252,11 +252,11 @@ def _node(
             ready.wait(60)
             share = [1.0]
 
-            def learnt(found: Tick | Exception) -> None:
-                if isinstance(found, Exception):
-                    raise found
-                if found.ack is not None:
-                    share[0] = found.ack.share
+            def learnt(outcome: Tick | Exception) -> None:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                if outcome.ack is not None:
+                    share[0] = outcome.ack.share
 
             blocks = dispenser.blocks(node, lambda: share[0])
             Pipeline(learner, blocks, learnt, when=lambda: "late", in_order=False).run()

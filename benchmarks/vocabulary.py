@@ -35,14 +35,14 @@ SYLLABLES = "가나다라마바사아자차카타파하고노도로모보소오�
 def names(first: int, n: int) -> list[str]:
     """Distinct words of about four syllables."""
     base = len(SYLLABLES)
-    found = []
+    names = []
     for number in range(first, first + n):
         letters, rest = [], number + base**3
         while rest:
             rest, at = divmod(rest, base)
             letters.append(SYLLABLES[at])
-        found.append("".join(letters))
-    return found
+        names.append("".join(letters))
+    return names
 
 
 def allocated(make: Callable[[], object]) -> tuple[int, object]:
@@ -109,7 +109,7 @@ def mirrored(words: int) -> NodeLexicon:
 
 def look_ups(words: int) -> dict[str, float]:
     """Milliseconds of processor time of 50,000 ids → slots: after no eviction and after many."""
-    found = {}
+    figures = {}
     for name, rounds in (("fresh", 0), ("after evictions", 40)):
         made = admitted(words)
         made.version += 1000
@@ -125,8 +125,8 @@ def look_ups(words: int) -> dict[str, float]:
                 started = time.thread_time()
                 made.slots(ids, "bench")
                 times.append(time.thread_time() - started)
-            found[f"{name}, {order}"] = 1000 * float(np.median(times))
-    return found
+            figures[f"{name}, {order}"] = 1000 * float(np.median(times))
+    return figures
 
 
 def stream(words: int, candidates: int, ticks: int = 50) -> list[dict[str, int]]:

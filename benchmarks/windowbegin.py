@@ -111,7 +111,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
 def played(learner: Learner, text: Text, month: float, given: argparse.Namespace) -> list[Tick]:
     """Learn blocks as they come."""
     blocks = [text.block(given.block, month) for _ in range(given.ticks)]
-    found = []
+    runs = []
     start = time.perf_counter()
     for at, block in enumerate(blocks):
         comes = start + at * given.every
@@ -120,20 +120,20 @@ def played(learner: Learner, text: Text, month: float, given: argparse.Namespace
         learner.learn([block])
         now = time.perf_counter()
         seconds = now - began, time.process_time() - used, now - comes
-        found.append(Tick(*(round(each, 4) for each in seconds)))
-    return found
+        runs.append(Tick(*(round(each, 4) for each in seconds)))
+    return runs
 
 
 def summary(ticks: Sequence[Tick]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for name, seconds in zip(Tick._fields, zip(*ticks, strict=True), strict=True):
         ordered = sorted(seconds)
-        found |= {
+        figures |= {
             f"{name}_median_s": round(statistics.median(ordered), 4),
             f"{name}_p95_s": ordered[int(0.95 * len(ordered))],
             f"{name}_longest_s": ordered[-1],
         }
-    return found
+    return figures
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -54,9 +54,10 @@ class Member:
         self.client.hello()
         self.sequence = self.clock = 0
 
-    def learn(self, rows: list[int], by: int) -> None:
+    def learn(self, rows: list[int], by: int, pulled: Callable[[], object] = lambda: None) -> None:
         ids = np.asarray(rows, dtype=np.int64)
         at = self.client.pull(PullRequest({Table.IN: ids, Table.OUT: ids}, clock=self.clock)).clock
+        pulled()
         moved = np.full((len(rows), DIM), by, dtype=np.float32)
         self.sequence += 1
         deltas = tuple(RowDelta(table, ids, moved.copy()) for table in (Table.IN, Table.OUT))
@@ -143,7 +144,10 @@ def test_a_push_that_its_node_sent_itself_is_not_taken_again_with_the_sum(
     with running_aggregator(server.location, EXCHANGE, group="g", wait_s=60) as at:
         members = [Member(server, at, f"n{i}") for i in range(2)]
         with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(m.learn, [i, 7], i + 1) for i, m in enumerate(members)]:
+            # Whoever pulls after the other has pushed joins at the next clock.
+            both = threading.Barrier(2)
+            learnt = [pool.submit(m.learn, [i, 7], i + 1, both.wait) for i, m in enumerate(members)]
+            for done in learnt:
                 done.result(timeout=300)
             # Node 0 gives its push and then, before the sum has left, sends it itself.
             early = pool.submit(members[0].learn, [0, 7], 1)
