@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,8 +16,13 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from commandline import Done, Yeoron
+from embedding import cli
+from embedding_airflow.environment import airflow_environment, migrate_command
 from generated import examples
 from pgserver import PostgresServer, running_postgres
+
+ROOT = Path(__file__).parents[1]
 
 # The machine may be busy: slow examples are no failure. Everybody's run looks at the same examples,
 # so that a change is judged by the change; `make explore` looks for new ones.
@@ -31,6 +39,28 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL that all tests of this process share."""
     with running_postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def airflow_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Airflow's database in SQLite, migrated and without a run, to copy.
+
+    Processes that share the tests share the one migration.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    template = shared / "airflow-template.db"
+    with (shared / "airflow-template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            home = tmp_path_factory.mktemp("airflow")
+            others = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
+            own = airflow_environment(home, port=8080, dags=ROOT / "dags", plugins=ROOT / "plugins")
+            command = migrate_command()
+            env = {**others, **own}
+            subprocess.run(command, check=True, timeout=120, capture_output=True, env=env)
+            shutil.copyfile(home / "airflow.db", template)
+    return template
 
 
 @pytest.hookimpl(wrapper=True)
@@ -88,6 +118,22 @@ def dealt(waiting: Sequence[list[pytest.Item]], others: Sequence[list[pytest.Ite
         for at, one in enumerate(kind)
     ]
     return [one for _, one in sorted(placed, key=lambda each: each[0])]
+
+
+@pytest.fixture
+def yeoron(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Yeoron:
+    """Call the command line in this process."""
+
+    def call(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["yeoron", *map(str, arguments)])
+        # It is for good, and this process has other tests to run.
+        monkeypatch.setattr(cli, "leave_no_core", lambda: None)
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return Done(int(left.value.code or 0), said.out, said.err)
+
+    return call
 
 
 @pytest.fixture(scope="session")

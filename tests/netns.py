@@ -124,7 +124,7 @@ class Host:
         if not self.answering:
             self.answering.append(
                 subprocess.Popen(
-                    self.inside(sys.executable, str(WORLD), "answer", str(self.settings)),
+                    self.inside(sys.executable, str(WORLD), str(self.settings)),
                     cwd=ROOT,
                     env=self.variables(),
                     stdin=subprocess.PIPE,

@@ -7,10 +7,8 @@ is imported, once for each test process. The database is made once and copied.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding_airflow.environment import airflow_environment, migrate_command
+from embedding_airflow.environment import airflow_environment
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -45,26 +43,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated database without a run, to copy; test processes share the one migration."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    template = shared / "airflow-template.db"
-    with (shared / "airflow-template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not template.exists():
-            subprocess.run(
-                migrate_command(), check=True, timeout=120, capture_output=True, env=os.environ
-            )
-            shutil.copyfile(HOME / "airflow.db", template)
-    return template
-
-
-@pytest.fixture(scope="session")
-def airflow_home(empty_database: Path) -> Path:
+def airflow_home(airflow_database: Path) -> Path:
     """AIRFLOW_HOME with a migrated database, which the tests of a process share."""
     if not (HOME / "airflow.db").exists():
-        shutil.copyfile(empty_database, HOME / "airflow.db")
+        shutil.copyfile(airflow_database, HOME / "airflow.db")
     return HOME
 
 

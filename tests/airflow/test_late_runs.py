@@ -148,7 +148,7 @@ def _alerts(deadline: Any) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_real_airflow_tells_of_a_late_run_and_names_its_window(empty_database, tmp_path):
+def test_a_real_airflow_tells_of_a_late_run_and_names_its_window(airflow_database, tmp_path):
     dags = tmp_path / "dags"
     dags.mkdir()
     (dags / "slow.py").write_text(DAG_FILE, encoding="utf-8")
@@ -163,7 +163,7 @@ def test_a_real_airflow_tells_of_a_late_run_and_names_its_window(empty_database,
         }
         services = airflow_services(environment)
 
-        copyfile(empty_database, home / "airflow.db")
+        copyfile(airflow_database, home / "airflow.db")
         subprocess.run(
             [sys.executable, "-c", TRIGGER],
             env=environment,

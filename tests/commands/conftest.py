@@ -4,45 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from embedding import cli
+from commandline import Done, Yeoron
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from calling import ENTRY, sentences
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command left: exit code, standard output, standard error."""
-
-    code: int
-    out: str
-    err: str
-
-
-Yeoron = Callable[..., Done]
-
-
-@pytest.fixture
-def yeoron(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Yeoron:
-    """Call the command line in this process."""
-
-    def call(*arguments: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["yeoron", *map(str, arguments)])
-        # It is for good, and this process has other tests to run.
-        monkeypatch.setattr(cli, "leave_no_core", lambda: None)
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        said = capsys.readouterr()
-        return Done(int(left.value.code or 0), said.out, said.err)
-
-    return call
 
 
 @pytest.fixture

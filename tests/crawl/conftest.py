@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from embedding.crawl.browser import ChromiumProcess
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request, Response
 from pgserver import PostgresServer
@@ -87,6 +88,37 @@ async def site() -> AsyncIterator[Site]:
 async def other_site() -> AsyncIterator[Site]:
     async with serving() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+async def lent() -> AsyncIterator[Callable[..., Awaitable[ChromiumProcess]]]:
+    """Starts a Chromium for the tests of a file, or gives the one that still runs."""
+    start, running = ChromiumProcess.start, []
+
+    async def started(executable: Path | None) -> ChromiumProcess:
+        if executable is not None:
+            return await start(executable)
+        if running and running[0].lost:
+            await running.pop().end()
+        if not running:
+            running.append(await start(None))
+        running[0].pages = 0
+        return running[0]
+
+    yield started
+    for browser in running:
+        await browser.end()
+
+
+@pytest.fixture
+def one_browser(lent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools use one Chromium after each other: to start one takes seconds."""
+
+    async def stays(_: ChromiumProcess) -> None:
+        pass
+
+    monkeypatch.setattr(ChromiumProcess, "start", lent)
+    monkeypatch.setattr(ChromiumProcess, "end", stays)
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])

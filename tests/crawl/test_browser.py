@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +72,7 @@ async def shop(site: Any, other_site: Any, reply: Any) -> Any:
 
 
 @pytest.fixture
-async def pool(site: Any, quick: Any) -> AsyncIterator[BrowserPool]:
+async def pool(site: Any, quick: Any, one_browser: None) -> AsyncIterator[BrowserPool]:
     config = quick(site.host, render_deadline=120.0, recycle_pages=2)
     fetcher = Fetcher(config)
     browsers = BrowserPool(config, fetcher)
@@ -137,26 +136,6 @@ def browsers(process: psutil.Process) -> list[psutil.Process]:
     return found
 
 
-def files_below(folder: Path, name: str) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and name in str(path)]
-
-
-@needs_chromium
-async def test_what_a_crashed_page_leaves_goes_with_its_browser(
-    shop: Any, pool: BrowserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Chromium writes dumps of crashed processes, which may hold text, beside its profile."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
-    page = await pool.browser.browser.new_page()
-    with contextlib.suppress(Exception):
-        await page.goto("chrome://crash", timeout=5_000)
-    await pool.close()
-    assert files_below(tmp_path, "chromium") == []
-
-
 async def test_a_missing_browser_is_one_clear_sentence(site: Any, quick: Any, reply: Any) -> None:
     site.answers["/board"] = reply("<p>글</p>")
     config = quick(site.host, browser=Path("/nowhere/chromium"))
@@ -214,7 +193,7 @@ async def test_no_chromium_outlives_its_crawler(
 
 @needs_chromium
 async def test_a_board_that_is_empty_at_first_is_no_fault(
-    shop: Any, quick: Any, reply: Any
+    shop: Any, quick: Any, reply: Any, one_browser: None
 ) -> None:
     shop.answers["/board"] = reply("<p>글이 없습니다</p>")
     source = board(shop, every=0.1, rate=1000.0, undated="fetched")

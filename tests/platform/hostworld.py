@@ -1,7 +1,6 @@
 """Runs inside a network namespace: the control host of tests of several hosts, and its state.
 
-`hostworld.py start FILE`: without Airflow and MLflow, which stay on loopback.
-`hostworld.py answer FILE`: a question a line, `["status"]`, and its answer, until the input ends.
+`hostworld.py FILE`: a question a line, `["status"]`, and its answer, until the input ends.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from embedding.sources.config import load_sources
 
 
 def start(settings: Settings) -> None:
+    """Without Airflow and MLflow, which stay on loopback."""
     private_folder(settings.paths.home)
     ensure_authority(settings)
     chosen = [
@@ -81,7 +81,9 @@ def publish(settings: Settings) -> None:
 
 def answer(file: Path) -> None:
     """Importing what asks takes a second: a test asks many times."""
-    questions = {each.__name__: each for each in (status, workers, joining, cut)}
+    questions = {
+        each.__name__: each for each in (start, attach, publish, status, workers, joining, cut)
+    }
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         found = questions[name](load_settings(file), *arguments)
@@ -90,9 +92,5 @@ def answer(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    os.environ[SETTINGS_VARIABLE] = sys.argv[2]  # services inherit it
-    if sys.argv[1] == "answer":
-        answer(Path(sys.argv[2]))
-    else:
-        calls = {each.__name__: each for each in (start, attach, publish)}
-        calls[sys.argv[1]](load_settings(Path(sys.argv[2])))
+    os.environ[SETTINGS_VARIABLE] = sys.argv[1]  # services inherit it
+    answer(Path(sys.argv[1]))

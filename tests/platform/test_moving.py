@@ -34,10 +34,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled_home(tmp_path_factory: pytest.TempPathFactory, airflow_database: Path) -> Path:
     """A home whose SQLite files were made by Airflow, MLflow and the frontier themselves."""
     settings = Settings(paths={"home": tmp_path_factory.mktemp("home")})
-    prepare_airflow(settings, airflow_variables(settings))
+    settings.paths.airflow.mkdir()
+    shutil.copyfile(airflow_database, settings.sqlite_file("airflow"))
     with contextlib.closing(sqlite3.connect(settings.sqlite_file("airflow"))) as airflow:
         airflow.executemany(
             "INSERT INTO variable (key, val, is_encrypted) VALUES (?, ?, 0)",
@@ -142,34 +143,7 @@ def without_airflow(settings: Settings) -> Settings:
     return settings
 
 
-def test_one_that_fails_stays_and_goes_on_later(
-    without_airflow: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = moving.copy_rows
-
-    def fails(file: Path, address: str) -> dict[str, int]:
-        if file.name == "yeoron.db":
-            raise InputError("the disk is full")
-        return copy(file, address)
-
-    monkeypatch.setattr(moving, "copy_rows", fails)
-    with pytest.raises(InputError):
-        move(without_airflow, quietly)
-    assert files(without_airflow) == {f"mlflow.db{MOVED_SUFFIX}", "yeoron.db"}
-    with pytest.raises(ConfigError, match=r"yeoron\.db: .* `yeoron database move` moves them"):
-        bring_up(without_airflow)
-    monkeypatch.undo()
-    monkeypatch.setenv("YEORON_PATHS__HOME", str(without_airflow.paths.home))
-    address = without_airflow.database.url
-    assert address is not None
-    monkeypatch.setenv("YEORON_DATABASE__URL", address.get_secret_value())
-    moved = CliRunner().invoke(app, ["database", "move"])
-    assert moved.exit_code == 0, moved.output
-    assert [name for name in DATABASES if f" {name} " in moved.output] == ["frontier"]
-    assert files(without_airflow) == {f"{name}.db{MOVED_SUFFIX}" for name in ("mlflow", "yeoron")}
-
-
-def test_one_that_was_killed_before_its_file_was_renamed_is_not_copied_again(
+def test_what_was_killed_or_fails_on_the_way_goes_on_and_copies_nothing_again(
     without_airflow: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -182,16 +156,32 @@ def test_one_that_was_killed_before_its_file_was_renamed_is_not_copied_again(
         patched.setattr(Path, "rename", killed)
         with pytest.raises(Killed):
             move(without_airflow, quietly)
+    assert files(without_airflow) == {"mlflow.db", "yeoron.db"}
     there = rows(without_airflow)["mlflow"]
-    copy, copied = moving.copy_rows, []
 
-    def noted(file: Path, address: str) -> dict[str, int]:
-        copied.append(file.name)
-        return copy(file, address)
+    asked = []
 
-    monkeypatch.setattr(moving, "copy_rows", noted)
-    assert list(move(without_airflow, quietly)) == ["mlflow", "frontier"]
-    assert copied == ["yeoron.db"]
+    def fails(file: Path, address: str) -> dict[str, int]:
+        asked.append(file.name)
+        raise InputError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "copy_rows", fails)
+        with pytest.raises(InputError):
+            move(without_airflow, quietly)
+    assert asked == ["yeoron.db"], "what is there is renamed, and not copied again"
+    assert files(without_airflow) == {f"mlflow.db{MOVED_SUFFIX}", "yeoron.db"}
+    with pytest.raises(ConfigError, match=r"yeoron\.db: .* `yeoron database move` moves them"):
+        bring_up(without_airflow)
+
+    monkeypatch.setenv("YEORON_PATHS__HOME", str(without_airflow.paths.home))
+    address = without_airflow.database.url
+    assert address is not None
+    monkeypatch.setenv("YEORON_DATABASE__URL", address.get_secret_value())
+    moved = CliRunner().invoke(app, ["database", "move"])
+    assert moved.exit_code == 0, moved.output
+    assert [name for name in DATABASES if f" {name} " in moved.output] == ["frontier"]
+    assert files(without_airflow) == {f"{name}.db{MOVED_SUFFIX}" for name in ("mlflow", "yeoron")}
     assert rows(without_airflow)["mlflow"] == there
 
 

@@ -130,7 +130,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with database(folder) as (postgres, where):
         file.write_text(
             f'[paths]\nhome = "{folder / "home"}"\nsources = "{folder / "sources.toml"}"\n'
-            "[cluster]\nnodes = 1\n"
+            '[cluster]\nnodes = 1\n[text]\ntokenizer = "whitespace"\n'
             f"[server]\nport = {lasting_port()}\nhttp_port = {lasting_port()}\n"
             "[ports]\n" + "".join(f"{name} = {port}\n" for name, port in ports.items()) + where,
             encoding="utf-8",

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pytest
 
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
-from netns import NETWORK, WORLD, Bridge, Host, join, refused_namespaces, source
+from netns import NETWORK, Bridge, Host, join, refused_namespaces, source
 from pgserver import PostgresServer, binaries, owner
 from waiting import until
 
@@ -66,7 +66,7 @@ class World:
         return int(self.status().get("sources", {}).get(name, {}).get("documents", 0))
 
     def publish(self) -> None:
-        self.control.run(str(WORLD), "publish", str(self.control.settings))
+        self.control.ask("publish")
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def test_the_server_has_a_host_of_its_own(world: World) -> None:
     clock = float(nodes[0].run("-c", "import time; print(time.time())").stdout)
     assert abs(clock + 3600 - time.time()) < 60, "its clock is an hour behind"
     read = {name: source(world.web, name, "2021-01-03") for name in ("a", "bb", "ccc")}
-    control.run(str(WORLD), "start", str(control.settings))
+    control.ask("start")
     # Without a server the pages say so, and all else runs.
     assert control.ask("status")["status"] == "away"
 
@@ -199,7 +199,7 @@ def test_the_server_has_a_host_of_its_own(world: World) -> None:
     for host in nodes:
         join(host, control.ask("joining"))
     until(lambda: len(control.ask("workers")) == 3, "the workers did not come", 300)
-    control.run(str(WORLD), "attach", str(control.settings))
+    control.ask("attach")
     learnt(world, read)
 
     # A host of nodes is cut off, and comes back.

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from netns import NETWORK, WORLD, Bridge, Host, join, refused_namespaces, source
+from netns import NETWORK, Bridge, Host, join, refused_namespaces, source
 from waiting import until
 
 CONTROL = f"{NETWORK}.1"
+WORDS = '[text]\ntokenizer = "whitespace"\n'
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,9 +31,10 @@ def world(tmp_path: Path) -> Iterator[tuple[Host, Host, Host]]:
         folder = tmp_path / name
         folder.mkdir()
         host = Host(f"y{os.getpid()}{i}", f"{NETWORK}.{i}", folder, bridge)
-        sections = ["[hosts]\nworkers = 1\n"]
+        sections = [WORDS, "[hosts]\nworkers = 1\n"]
         if name == "control":
             sections = [
+                WORDS,
                 f'[hosts]\naddress = "{CONTROL}"\n[cluster]\nnodes = 1\n',
                 f'[crawl]\nfrontier = "sqlite:///{tmp_path}/frontier.db"\n',
                 # What is learnt is remembered soon.
@@ -57,7 +59,7 @@ def test_a_host_joins_is_cut_off_dies_and_joins_again_after_a_rotation(
     world: tuple[Host, Host, Host], tmp_path: Path
 ) -> None:
     control, *others = world
-    control.run(str(WORLD), "start", str(control.settings))
+    control.ask("start")
     for host in others:
         file = control.ask("joining")
         join(host, file)
@@ -71,14 +73,14 @@ def test_a_host_joins_is_cut_off_dies_and_joins_again_after_a_rotation(
 
     until(came, "the workers did not come", 300)
 
-    control.run(str(WORLD), "attach", str(control.settings))
+    control.ask("attach")
     until(lambda: learnt(control, "before"), lambda: control.ask("status"), 600)
     first = documents(control, "before")
     at = host_of_the_node(control, others)
 
     at.cable("down")
     source(tmp_path, "meanwhile", "2021-01-02")
-    control.run(str(WORLD), "publish", str(control.settings))
+    control.ask("publish")
     time.sleep(10)
     assert documents(control, "meanwhile") == 0, "nobody can have pushed"
     at.cable("up")
@@ -88,7 +90,7 @@ def test_a_host_joins_is_cut_off_dies_and_joins_again_after_a_rotation(
 
     at.die()
     source(tmp_path, "afterwards", "2021-01-04")
-    control.run(str(WORLD), "publish", str(control.settings))
+    control.ask("publish")
     until(lambda: learnt(control, "afterwards"), lambda: control.ask("status"), 600)
     left = host_of_the_node(control, others)
     assert left is not at
@@ -104,7 +106,7 @@ def test_a_host_joins_is_cut_off_dies_and_joins_again_after_a_rotation(
     join(left, control.ask("joining"))
     until(lambda: len(control.ask("workers")) == 1, "the worker did not come again", 300)
     source(tmp_path, "rotated", "2021-01-04")
-    control.run(str(WORLD), "attach", str(control.settings))
+    control.ask("attach")
     until(lambda: learnt(control, "rotated"), lambda: control.ask("status"), 600)
     assert documents(control, "before") == first, "nothing is learnt twice"
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -19,6 +20,7 @@ import psutil
 import pytest
 from certificates import make_certificate, make_token
 
+from commandline import Done, Yeoron
 from embedding.commands.services import parse_listen
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
@@ -69,20 +71,20 @@ def line(home, *, operator: bool = False) -> ExchangeConfig:
     return here.line("grpc://127.0.0.1:1", operator=operator)
 
 
-def refused(home, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        command("serve", "--http-port", "0", *arguments),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-        env={**os.environ, "YEORON_PATHS__HOME": str(home / "var"), "YEORON_SERVER__PORT": "0"},
-    )
-    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("yeoron: ")]
-    assert "Traceback" not in done.stderr
-    assert not (home / "var").exists()
-    return done.returncode, sentence
+@pytest.fixture
+def refused(yeoron: Yeoron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yeoron:
+    """Call `yeoron serve` in this process, which it ends before it begins: no home is made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YEORON_PATHS__HOME", str(tmp_path / "var"))
+    monkeypatch.setenv("YEORON_SERVER__PORT", "0")
+
+    def call(*arguments: object) -> Done:
+        done = yeoron("serve", "--http-port", "0", *arguments)
+        assert "Traceback" not in done.err
+        assert not (tmp_path / "var").exists()
+        return done
+
+    return call
 
 
 def test_a_node_reaches_a_server_with_token_and_certificate_until_sigterm(tmp_path):
@@ -117,10 +119,10 @@ def test_a_node_reaches_a_server_with_token_and_certificate_until_sigterm(tmp_pa
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
-def test_beyond_loopback_a_server_refuses_without_token_and_certificate(tmp_path):
-    code, sentence = refused(tmp_path, "--listen", "0.0.0.0:0")
-    assert code == 2
-    assert sentence.endswith("it is accepted with token_file, tls_cert and tls_key.")
+def test_beyond_loopback_a_server_refuses_without_token_and_certificate(refused: Yeoron):
+    done = refused("--listen", "0.0.0.0:0")
+    assert done.code == 2
+    assert "accepted with token_file, tls_cert and tls_key." in " ".join(done.err.split())
 
 
 def test_a_port_that_is_taken_is_named(tmp_path):
@@ -211,9 +213,9 @@ def test_a_policy_is_set_with_its_settings(tmp_path):
         ("taus=2", "taus"),
     ],
 )
-def test_a_setting_that_no_policy_has_is_refused(tmp_path, given: str, said: str):
-    code, sentence = refused(tmp_path, "--sync-setting", given)
-    assert (code, said in sentence) == (2, True), sentence
+def test_a_setting_that_no_policy_has_is_refused(refused: Yeoron, given: str, said: str):
+    done = refused("--sync-setting", given)
+    assert (done.code, said in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize("shards", ["1", "2"])

@@ -15,7 +15,6 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-import pytest_asyncio
 import uvicorn
 from fastapi import FastAPI
 
@@ -186,7 +185,7 @@ def client(config, client_of) -> Iterator[httpx.Client]:
         yield one
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def browser() -> AsyncIterator:
     """A Chromium for the tests of a file."""
     from playwright.async_api import async_playwright

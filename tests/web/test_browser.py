@@ -14,7 +14,6 @@ from embedding.web.app import create_app
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ NAMES = {
 """Keys that are put together from the names of something."""
 
 
+@cache
 def texts(language: str) -> dict[str, tuple[str, ...]]:
     """The forms of every text, by key."""
     with (LOCALE / f"{language}.po").open("rb") as file:

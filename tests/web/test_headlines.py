@@ -163,7 +163,6 @@ def test_headlines_that_are_off_are_not_offered(noted, site, client_of) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 async def test_a_reader_asks_for_headlines(noted, site, serve, page_of) -> None:
     host = base(site).removeprefix("http://")

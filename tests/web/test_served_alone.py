@@ -9,10 +9,12 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
 
+from commandline import Done, Yeoron
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.ports import address_of, listen_on
 from waiting import until
@@ -24,18 +26,22 @@ pytestmark = pytest.mark.slow
 COMMAND = (sys.executable, "-m", "embedding.cli", "web")
 
 
-def test_beyond_loopback_it_is_refused_in_the_clear(tmp_path):
-    done = subprocess.run(
-        [*COMMAND, "--host", "0.0.0.0"],
-        cwd=tmp_path,
-        env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 2
-    assert "host 0.0.0.0 is not loopback" in done.stderr
-    assert "token:" not in done.stdout
+@pytest.fixture
+def refused(yeoron: Yeoron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yeoron:
+    """Call `yeoron web` in this process, which it ends before it begins."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YEORON_PATHS__HOME", str(tmp_path / "var"))
+
+    def call(*arguments: object) -> Done:
+        done = yeoron("web", *arguments)
+        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+        return done
+
+    return call
+
+
+def test_beyond_loopback_it_is_refused_in_the_clear(refused: Yeoron, tmp_path):
+    assert "host 0.0.0.0 is not loopback" in refused("--host", "0.0.0.0").err
     assert not (tmp_path / "var").exists()
 
 
@@ -77,7 +83,7 @@ def test_with_a_certificate_it_speaks_tls(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["of another key", "no certificate", "not there", "locked"])
-def test_a_certificate_that_cannot_be_served_is_one_sentence(tmp_path, wrong):
+def test_a_certificate_that_cannot_be_served_is_one_sentence(refused: Yeoron, tmp_path, wrong):
     cert, key = make_certificate(tmp_path, "page")
     if wrong == "of another key":
         cert, _ = make_certificate(tmp_path, "other")
@@ -87,18 +93,8 @@ def test_a_certificate_that_cannot_be_served_is_one_sentence(tmp_path, wrong):
         cert = tmp_path / "none.pem"
     else:
         cert, key = make_certificate(tmp_path, "locked", passphrase=b"pass")
-    done = subprocess.run(
-        [*COMMAND, "--port", str(lasting_port()), "--tls-cert", str(cert), "--tls-key", str(key)],
-        cwd=tmp_path,
-        env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert str(key if wrong == "locked" else cert) in done.stderr
+    done = refused("--port", lasting_port(), "--tls-cert", cert, "--tls-key", key)
+    assert str(key if wrong == "locked" else cert) in done.err
 
 
 def test_a_certificate_that_is_over_is_named(tmp_path):
@@ -118,18 +114,7 @@ def test_a_certificate_that_is_over_is_named(tmp_path):
         process.communicate(timeout=300)
 
 
-def test_on_a_taken_port_no_address_is_printed(tmp_path):
+def test_on_a_taken_port_no_address_is_printed(refused: Yeoron):
     with listen_on("127.0.0.1", 0) as taken:
         port = address_of(taken).rsplit(":", 1)[1]
-        done = subprocess.run(
-            [*COMMAND, "--port", port],
-            cwd=tmp_path,
-            env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
-    assert f"127.0.0.1:{port} cannot be listened on" in done.stderr
+        assert f"127.0.0.1:{port} cannot be listened on" in refused("--port", port).err

@@ -137,7 +137,6 @@ def test_a_file_that_cannot_be_read_spoils_no_other_page(client, shared) -> None
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 async def test_a_reader_shares_a_word_and_a_note(shared, serve, page_of) -> None:
     address = serve(unguarded(shared))

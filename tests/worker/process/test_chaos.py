@@ -25,7 +25,7 @@ def test_whatever_is_killed_each_word_is_learnt_once(tmp_path: Path) -> None:
     words = corpus(path, 30_000)
     with chaos(tmp_path, "bsp") as (found, pool):
         found.learn(pool, path, 2)
-        for part, victim in enumerate(("gradient", "server", "crawler", "server")):
+        for part, victim in enumerate(("gradient", "server", "crawler")):
             found.reach(words.total() * (0.2 * part + moments.uniform(0.05, 0.15)))
             if victim == "server":
                 found.kill_server()
@@ -57,7 +57,7 @@ def test_with_what_nodes_keep_back_each_word_is_learnt_once(tmp_path: Path) -> N
     compressed = {"compression": "threshold", "pulls": "changes", "cache_bytes": 1 << 20}
     with chaos(tmp_path, "ssp") as (found, pool):
         found.learn(pool, path, 2, **compressed)
-        for part, victim in enumerate(("gradient", "server", "gradient")):
+        for part, victim in enumerate(("gradient", "server")):
             found.reach(words.total() * (0.2 + 0.2 * part))
             if victim == "server":
                 found.kill_server()
@@ -83,7 +83,7 @@ def test_a_tick_of_several_sources_is_learnt_as_a_whole_whatever_is_killed(tmp_p
             counts.setdefault(counted, Counter()).update(words)
     with chaos(tmp_path, "ssp", in_step=True) as (found, pool):
         found.learn(pool, path, 2, names)
-        for part, victim in enumerate(("crawler", "gradient", "server", "crawler")):
+        for part, victim in enumerate(("crawler", "gradient", "server")):
             found.reach(240_000 * (0.1 + 0.2 * part))
             if victim == "server":
                 found.kill_server()

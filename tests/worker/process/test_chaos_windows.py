@@ -55,7 +55,7 @@ def test_whatever_is_killed_each_window_has_all_of_its_counts(
     with chaos(tmp_path, policy, **settings) as (found, pool):
         found.expect(2)
         found.learn(pool, path, 2, window=WindowUnit.DAY)
-        for part, victim in enumerate(("crawler", "gradient", "server", "crawler")):
+        for part, victim in enumerate(("crawler", "gradient", "server")):
             found.reach(total * (0.2 * part + moments.uniform(0.05, 0.15)))
             if victim == "server":
                 found.kill_server()

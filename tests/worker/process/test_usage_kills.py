@@ -54,9 +54,19 @@ def snapshot_of(found: Crawl) -> Snapshot:
     return SnapshotStore(str(found.folder / "snapshots")).open(ref.id)
 
 
+def unlike() -> list[dict[str, object]]:
+    """No passage twice, and each source has words of its own beside those of all."""
+    draw, found = random.Random(5), documents()
+    for each in found:
+        own = [f"{each['part']}{at}" for at in range(8)]
+        words = [f"말{at}" for at in range(25)] + own
+        each["title"] = each["text"] = " ".join(draw.choices(words, k=14)) + "."
+    return found
+
+
 @pytest.fixture(scope="module")
 def base() -> Iterator[str]:
-    with running(None, documents()) as found:
+    with running(None, unlike()) as found:
         yield found
 
 
@@ -103,28 +113,13 @@ def test_the_use_of_words_is_that_of_an_undisturbed_run(
         assert found.learnt() == 270, "what is read again is not counted"
 
 
-def unlike() -> list[dict[str, object]]:
-    """No passage twice, and each source has words of its own beside those of all."""
-    draw, found = random.Random(5), documents()
-    for each in found:
-        own = [f"{each['part']}{at}" for at in range(8)]
-        words = [f"말{at}" for at in range(25)] + own
-        each["title"] = each["text"] = " ".join(draw.choices(words, k=14)) + "."
-    return found
-
-
 def test_two_nodes_say_what_one_says_though_the_server_is_killed_while_one_waits(
-    tmp_path: Path,
+    tmp_path: Path, undisturbed: Snapshot
 ) -> None:
-    with (
-        running(None, unlike()) as base,
-        crawling_at(base, tmp_path / "one", READER, window=WindowUnit.MONTH) as found,
-    ):
-        learnt(found)
-        one = used(snapshot_of(found))
+    one = used(undisturbed)
     with (
         running(SimwebConfig(speed=AT_ONCE, crawl_delay=0), unlike()) as base,
-        crawling_at(base, tmp_path / "two", READER, window=WindowUnit.MONTH) as found,
+        crawling_at(base, tmp_path, READER, window=WindowUnit.MONTH) as found,
         ThreadPoolExecutor(1) as pool,
     ):
         for node in ("n0", "n1"):
