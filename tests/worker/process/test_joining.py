@@ -86,7 +86,7 @@ def test_nodes_join_leave_and_come_back_and_each_line_is_learnt_once(tmp_path: P
             goes = pool.submit(run_node, spec(2), leave.is_set)
             until(lambda: pushed(server, "n2"), "the node that joined takes no part")
             leave.set()
-            gate.idle()
+            gate.close()
             goes.result(timeout=300)
             assert state(server, "n2") == "gone"
             for node in stays:
