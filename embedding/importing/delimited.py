@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -40,6 +43,7 @@ _CUT = "the file ends in the middle of it"
 _AGAIN = 1 << 28
 """Characters of all records that are read again because of quotes that are not closed."""
 _OPEN = "a quote is opened and not closed"
+_BROKEN = "bytes that are no text"
 _LONG = 200
 """Characters of a name of a column, at most."""
 
@@ -54,31 +58,48 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         encoding = encoding_of(file, path, options.encoding)
         layout = _layout(file.head(ENCODING_BYTES).decode(encoding.name, "replace"), path)
         text = Utf8Text(file, encoding.name, layout.above)
-        last: pa.RecordBatch | None = None
+        left_out: dict[int, str] = {}  # by number, why; up to where Arrow has read
         following = 0
         try:
-            for batch in _batches(text, layout):
-                if last is not None:
-                    yield _records(last, following, since, file.done, encoding.note)
-                    following += len(last)
-                last = batch
+            for batch, last in _batches(text, layout, left_out):
+                until = following + len(batch) + len(left_out)
+                numbers = np.setdiff1d(np.arange(following, until), list(left_out))[: len(batch)]
+                following = int(numbers[-1]) + 1
+                columns = {name: batch[name].cast(pa.string()) for name in layout.names}
+                if text.replaced:
+                    for column in columns.values():
+                        broken = pc.match_substring(column, "\ufffd").to_numpy(False)
+                        left_out.update(dict.fromkeys(numbers[broken].tolist(), _BROKEN))
+                # The last value of a table may lack the quote that ends it.
+                value = batch[layout.names[-1]][-1].as_py().replace(b'"', b'""')
+                if last and (file.cut or text.tail.endswith(b'"' + value)):
+                    left_out.setdefault(max([following - 1, *left_out]), _CUT)
+                good = (numbers >= since) & ~np.isin(numbers, list(left_out))
+                yield RawRecords(
+                    tuple(numbers[good].tolist()),
+                    {name: _or_null(column.filter(good)) for name, column in columns.items()},
+                    tuple(_taken(left_out, since, following)),
+                    file.done,
+                    encoding.note,
+                )
         except pa.ArrowInvalid:
-            # A record of another width or longer than Arrow's block, broken bytes, a quote that
-            # another line closes, or none: from there on each record is read by itself.
-            if last is not None:
-                yield _records(last, following, since, file.done, encoding.note)
-                following += len(last)
+            # A record is longer than Arrow's block, or a quote is closed by another line or none:
+            # from there on each record is read by itself.
             yield from _slowly(path, encoding, layout, max(since, following))
             return
-        if last is None:
-            return
-        value: bytes = last.column(last.num_columns - 1)[len(last) - 1].as_py()
-        # The last value of a table may lack the quote that ends it.
-        cut = int(file.cut or text.tail.endswith(b'"' + value.replace(b'"', b'""')))
-        whole = len(last) - cut
-        yield _records(last.slice(0, whole), following, since, 1.0, encoding.note)
-        if cut and following + whole >= since:
-            yield RawRecords((), {}, (WrongRecord(following + whole, _CUT),), 1.0)
+        yield RawRecords((), {}, tuple(_taken(left_out, since)), 1.0)
+
+
+def _taken(left_out: dict[int, str], since: int, until: float = math.inf) -> Iterator[WrongRecord]:
+    """Those with numbers below `until`, which are not handed over again."""
+    for number in sorted(number for number in left_out if number < until):
+        reason = left_out.pop(number)
+        if number >= since:
+            yield WrongRecord(number, reason)
+
+
+def _or_null(values: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 
 
 def _slowly(
@@ -146,7 +167,7 @@ def _fields(row: list[str] | str, layout: _Layout, broken: bool) -> Record:
     if len(row) != len(layout.names):
         return f"{len(row)} values for {len(layout.names)} columns"
     if broken and any("\ufffd" in cell for cell in row):
-        return "bytes that are no text"
+        return _BROKEN
     return {name: cell or None for name, cell in zip(layout.names, row, strict=True)}
 
 
@@ -231,26 +252,48 @@ def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _batches(text: Utf8Text, layout: _Layout) -> Iterator[pa.RecordBatch]:
-    """Columns of bytes. Raises ArrowInvalid where a record is longer than a block, has another
-    number of values, holds the beginning of another one, or bytes that are no text."""
+def _batches(
+    text: Utf8Text, layout: _Layout, left_out: dict[int, str]
+) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Columns of bytes, and whether they are the last; rows of another width are in `left_out`.
+
+    Raises ArrowInvalid where a record is longer than a block or holds the beginning of another one.
+    """
+
+    def skip(row: Any) -> str:
+        if layout.record and re.search(layout.record, row.text):
+            return "error"
+        number = row.number - 1 - int(layout.headed)
+        left_out[number] = f"{row.actual_columns} values for {row.expected_columns} columns"
+        return "skip"
+
     reading = pacsv.ReadOptions(
         use_threads=False,
         block_size=_BLOCK,
         column_names=list(layout.names),
         skip_rows_after_names=int(layout.headed),
     )
-    parsing = pacsv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True)
+    parsing = pacsv.ParseOptions(
+        delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=skip
+    )
     converting = pacsv.ConvertOptions(
         column_types=dict.fromkeys(layout.names, pa.binary()), strings_can_be_null=False
     )
-    with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
-        for batch in reader:
-            swallows = layout.record and any(_swallows(column, layout) for column in batch)
-            if text.replaced or swallows:
-                raise pa.ArrowInvalid(_OPEN)
-            if len(batch):
-                yield batch
+    ready: pa.RecordBatch | None = None
+    try:
+        with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
+            for batch in reader:
+                if layout.record and any(_swallows(column, layout) for column in batch):
+                    raise pa.ArrowInvalid(_OPEN)
+                if ready is not None:
+                    yield ready, False
+                ready = batch if len(batch) else ready
+    except pa.ArrowInvalid:
+        if ready is not None:
+            yield ready, False
+        raise
+    if ready is not None:
+        yield ready, True
 
 
 def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
@@ -258,14 +301,3 @@ def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
     if values is None or b"\n" not in values.to_pybytes():
         return False
     return bool(pc.any(pc.match_substring_regex(column, layout.record)).as_py())
-
-
-def _records(batch: pa.RecordBatch, first: int, since: int, done: float, note: str) -> RawRecords:
-    """Rows of which the first one has the number `first`, from the number `since` on."""
-    begin = min(max(since - first, 0), len(batch))
-    texts = [column.cast(pa.string()) for column in batch.slice(begin).columns]
-    nothing = pa.scalar(None, pa.string())
-    columns = [pc.if_else(pc.equal(text, ""), nothing, text) for text in texts]
-    numbers = range(first + begin, first + len(batch))
-    by_name = dict(zip(batch.schema.names, columns, strict=True))
-    return RawRecords(numbers, by_name, done=done, note=note)
