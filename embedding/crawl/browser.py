@@ -13,11 +13,13 @@ import hashlib
 import logging
 import re
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from cachetools import TLRUCache
 
 from embedding.crawl.addresses import host_of
 from embedding.crawl.chromium_process import BrowserFailedError, ChromiumProcess, quietly
@@ -129,43 +131,25 @@ _MAX_AGE = re.compile(r"max-age=\"?(\d{1,9})")
 _NEVER = re.compile(r"no-store|no-cache|private")
 
 
-class StaticFiles:
-    """Least recently used first out, at most `limit` bytes. Times are seconds of one clock."""
+def _expiry(_: object, response: Response, now: float) -> float:
+    stated = _MAX_AGE.search(response.headers.get("cache-control", "").lower())
+    return now + (min(float(stated[1]), _LONGEST) if stated else _HEURISTIC)
 
-    def __init__(self, limit: int = 16 * 1024 * 1024) -> None:
-        self._limit = limit
-        self._size = 0
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Response]] = OrderedDict()
 
-    def get(self, source: str, url: str, now: float) -> Response | None:
-        """What `source` may use for `url` without asking again."""
-        key = (source, url)
-        until, answer = self._kept.get(key, (0.0, None))
-        if answer is None:
-            return None
-        if until <= now:
-            self._drop(key)
-            return None
-        self._kept.move_to_end(key)
-        return answer
+class StaticFiles(TLRUCache[tuple[str, str], Response]):
+    """By source and address, at most `limit` bytes: each for as long as its answer says."""
 
-    def put(self, source: str, url: str, answer: Response, now: float) -> None:
-        """Keep an answer for as long as it says, unless it forbids it or is too large."""
-        control = answer.headers.get("cache-control", "").lower()
-        stated = _MAX_AGE.search(control)
-        lasts = min(float(stated[1]), _LONGEST) if stated else _HEURISTIC
-        lasts = 0.0 if _NEVER.search(control) else lasts
-        if answer.status != 200 or lasts <= 0 or len(answer.body) > self._limit // 4:
-            return
-        self._drop((source, url))
-        self._kept[source, url] = (now + lasts, answer)
-        self._size += len(answer.body)
-        while self._size > self._limit:
-            self._drop(next(iter(self._kept)))
+    def __init__(
+        self, limit: int = 16 * 1024 * 1024, timer: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(limit, _expiry, timer, lambda response: len(response.body))
 
-    def _drop(self, key: tuple[str, str]) -> None:
-        _, answer = self._kept.pop(key, (0.0, None))
-        self._size -= len(answer.body) if answer else 0
+    def keep(self, source: str, url: str, response: Response) -> None:
+        """Keep an answer unless it forbids it or is too large."""
+        control = response.headers.get("cache-control", "").lower()
+        large = len(response.body) > self.maxsize // 4
+        if response.status == 200 and not large and not _NEVER.search(control):
+            self[source, url] = response
 
 
 _FETCHED = ("document", "script", "stylesheet", "xhr", "fetch", "manifest", "other")
@@ -256,7 +240,7 @@ class PageRequests:
         # What was sent to the operator is no other frame's to see.
         shared = shared and cookies == self._request.cookies
         name = self._source.name
-        if shared and (known := self._statics.get(name, wanted.url, time.monotonic())):
+        if shared and (known := self._statics.get((name, wanted.url))):
             return known
         request = replace(
             self._request,
@@ -275,7 +259,7 @@ class PageRequests:
             if not shared:
                 self._parts.add(request, answer)
         if shared:
-            self._statics.put(name, wanted.url, answer, time.monotonic())
+            self._statics.keep(name, wanted.url, answer)
         return answer
 
     def _for_operator(self, wanted: PageRequest) -> bool:
@@ -442,41 +426,23 @@ class Slots:
     """`n` places, given out in the order in which they are asked for."""
 
     def __init__(self, n: int) -> None:
-        self._n = n
+        self.n = n
         self._free = asyncio.Semaphore(n)
         self._next = asyncio.Lock()
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        async with self._next:
-            await self._free.acquire()
-        try:
-            yield
-        finally:
-            self._free.release()
-
-    @asynccontextmanager
-    async def every(self) -> AsyncIterator[None]:
-        """All places: nobody else has one meanwhile."""
+    async def take(self, wanted: int) -> AsyncIterator[None]:
+        """So many places; with all `n` of them nobody else has one meanwhile."""
         taken = 0
         try:
             async with self._next:
-                while taken < self._n:
+                while taken < wanted:
                     await self._free.acquire()
                     taken += 1
             yield
         finally:
             for _ in range(taken):
                 self._free.release()
-
-
-@dataclass(frozen=True)
-class _Visit:
-    source: SourceConfig
-    request: Request
-    first: Response
-    enough: Callable[[Sequence[Found]], bool]
-    known: Answered
 
 
 class BrowserPool:
@@ -487,7 +453,7 @@ class BrowserPool:
         self._fetcher = fetcher
         self._statics = StaticFiles()
         self._unchanged = UnchangedPages(fetcher)
-        self._places = Slots(config.render_contexts)
+        self._slots = Slots(config.render_contexts)
         self._starting = asyncio.Lock()
         self._browser: ChromiumProcess | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -511,13 +477,13 @@ class BrowserPool:
         shown, known = await self._unchanged.look(source.name, request.url, digest(first), enough)
         if shown is not None:
             return shown
-        visit = _Visit(source, request, first, enough, known)
+        read = partial(self._read, source, request, first, enough, known)
         for alone in (False, True):
             # A browser that was lost says nothing of who brought it down: shown again alone, the
             # guilty page does it once more and the others are simply shown.
             try:
                 async with self._place(alone=alone):
-                    return await self._show(visit)
+                    return await self._show(request.url, read)
             except BrowserFailedError:
                 log.warning("%s: the browser failed while it was shown", request.url)
         raise FetchError("render", f"{request.url}: the browser failed at it twice.", retry_after=0)
@@ -525,10 +491,10 @@ class BrowserPool:
     @asynccontextmanager
     async def _place(self, *, alone: bool) -> AsyncIterator[None]:
         if self._worn():
-            async with self._places.every():
+            async with self._slots.take(self._slots.n):
                 if self._worn():
                     await self._end_browser()
-        async with self._places.every() if alone else self._places.one():
+        async with self._slots.take(self._slots.n if alone else 1):
             yield
 
     def _worn(self) -> bool:
@@ -538,11 +504,14 @@ class BrowserPool:
         full = browser.memory > self._config.browser_memory_mb * _MEGABYTE
         return full or browser.pages >= self._config.recycle_pages or browser.lost
 
-    async def _show(self, visit: _Visit) -> Sequence[Found]:
+    async def _show(
+        self,
+        url: str,
+        read: Callable[[ChromiumProcess, BrowserContext], Coroutine[Any, Any, Sequence[Found]]],
+    ) -> Sequence[Found]:
         """Show one page within the deadline. Raises BrowserFailedError and FetchError."""
         browser = await self._started()
         browser.pages += 1
-        url = visit.request.url
         context: BrowserContext | None = None
         try:
             async with asyncio.timeout(self._config.render_deadline):
@@ -554,7 +523,7 @@ class BrowserPool:
                         accept_downloads=False,
                     )
                 )
-                return await browser.doing(self._read(browser, context, visit))
+                return await browser.doing(read(browser, context))
         except TimeoutError as error:
             if context is None:
                 browser.kill()
@@ -568,29 +537,35 @@ class BrowserPool:
                 browser.kill()
 
     async def _read(
-        self, browser: ChromiumProcess, context: BrowserContext, visit: _Visit
+        self,
+        source: SourceConfig,
+        request: Request,
+        first: Response,
+        enough: Callable[[Sequence[Found]], bool],
+        known: Answered,
+        browser: ChromiumProcess,
+        context: BrowserContext,
     ) -> Sequence[Found]:
-        answers, parts = PageAnswers(visit.source), PageParts(digest(visit.first))
+        answers, parts = PageAnswers(source), PageParts(digest(first))
         requests = PageRequests(
             self._fetcher,
             self._statics,
-            visit.request,
-            visit.first,
+            request,
+            first,
             answers,
             parts=parts,
-            known=visit.known,
-            source=visit.source,
+            known=known,
+            source=source,
             limit=PAGE_REQUESTS,
         )
         await context.route("**/*", requests.handle)
         page = await browser.open_page(context)
         context.on("page", _close)
         # `render_deadline` is the limit, not Playwright's own.
-        await page.goto(visit.first.url, wait_until="commit", timeout=0)
-        shown = await collect(
-            page, visit.source, requests, answers, visit.enough, patience=self._config.timeout
-        )
-        self._unchanged.keep(visit.source.name, visit.request.url, parts, shown)
+        await page.goto(first.url, wait_until="commit", timeout=0)
+        patience = self._config.timeout
+        shown = await collect(page, source, requests, answers, enough, patience=patience)
+        self._unchanged.keep(source.name, request.url, parts, shown)
         return shown
 
     async def _started(self) -> ChromiumProcess:
@@ -622,7 +597,7 @@ class BrowserPool:
     async def _rest(self, browser: ChromiumProcess) -> bool:
         """End a browser that shows no page; False where one was shown meanwhile."""
         pages = browser.pages
-        async with self._places.every():
+        async with self._slots.take(self._slots.n):
             if self._browser is not browser or browser.pages != pages:
                 return False
             await browser.end()

@@ -274,7 +274,7 @@ class SourceRunner:
     async def _discover(self, references: Sequence[Reference]) -> int:
         keyed = [(canonical(reference.url), reference) for reference in references]
         rows = [(key, it.published_at and it.published_at.timestamp()) for key, it in keyed]
-        self._services.named.note((key, reference.authors) for key, reference in keyed)
+        self._services.named.update({key: it.authors for key, it in keyed if it.authors})
         listed = {
             key: (address, reference.is_lastmod)
             for key, reference in keyed
@@ -399,7 +399,7 @@ class SourceRunner:
                 replace(self._web.request(claim.address), patience=_PATIENCE),
                 self.source.timezone,
                 self._config.min_chars,
-                self._services.named.take(claim.key),
+                self._services.named.pop(claim.key, ()),
                 event_time(self._web),
             )
         except FetchError as error:

@@ -8,12 +8,13 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+from cachetools import FIFOCache
 
 from embedding.crawl.addresses import host_of
 from embedding.crawl.browser import BrowserPool
@@ -184,8 +185,8 @@ _AHEAD = 86400.0
 """Seconds by which a publish time may lie in the future before it is taken for nonsense."""
 _CLOSING = 4.0
 
-_MOST = 20_000
-"""Addresses; of too many the first are forgotten."""
+_MOST_NAMED = 20_000
+"""Addresses whose authors are remembered; of too many the first are forgotten."""
 
 _LOOK = 30.0
 """Seconds after which a waiting source looks whether what was learnt of others moved its turn."""
@@ -267,22 +268,6 @@ class PollQueue:
             return None
 
 
-class NamedAuthors:
-    """Names by address, from the listing to the page; in memory alone."""
-
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._names: dict[str, tuple[str, ...]] = {}
-
-    def note(self, listed: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        self._names |= {key: names for key, names in listed if names}
-        while len(self._names) > self._most:
-            del self._names[next(iter(self._names))]
-
-    def take(self, key: str) -> tuple[str, ...]:
-        return self._names.pop(key, ())
-
-
 class DocumentQueue(asyncio.Queue[Document]):
     """Documents that wait for the consumer."""
 
@@ -312,7 +297,8 @@ class Services:
         )
         self.replay = ReplayClock(config.replay_clock_url)
         self.queue = DocumentQueue(config.queue)
-        self.named = NamedAuthors()
+        self.named: FIFOCache[str, tuple[str, ...]] = FIFOCache(_MOST_NAMED)
+        """Names of authors by address, from the listing to the page; in memory alone."""
         self.poll_queue = PollQueue(config, frontier.polls(), self.patience)
         self.arrivals = ArrivalQueue(
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience

@@ -1,14 +1,12 @@
 """Starting and ending all services under one supervisord.
 
 supervisord restarts a service that dies, keeps its log small, and listens on a Unix socket only.
-It is asked there by XML-RPC, as supervisorctl does it: a process of that takes 0.15 s of a
-processor, and a start asks twice a second.
+It is called there by XML-RPC, as supervisorctl does it: a process of supervisorctl takes 0.15 s of
+a processor, and a start asks twice a second.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import os
 import shlex
@@ -18,12 +16,11 @@ import sys
 import tempfile
 import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from xmlrpc.client import Fault
 
 import httpx
 
@@ -78,6 +75,7 @@ stdout_logfile_backups=1
 """
 
 
+_START_SECONDS = 20.0
 _LONGEST_SOCKET = 90
 """Bytes of a socket's path: 107 are allowed, and supervisord adds its process id at first."""
 
@@ -85,40 +83,22 @@ _LONGEST_SOCKET = 90
 NOT_RUNNING = 70
 """Fault that stopping a service which does not run gives (`supervisor.xmlrpc.Faults`)."""
 
-UNANSWERED = (OSError, http.client.HTTPException, xmlrpc.client.Error)
+UNANSWERED = (OSError, httpx.HTTPError, xmlrpc.client.Error)
 """What a call raises where supervisord is away, is ending, or refuses."""
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
+def call_supervisor(path: Path, method: str, *arguments: Any, timeout: float = 120) -> Any:
+    """What the method `supervisor.*` of the supervisord on the socket `path` returns.
 
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
-class _Transport(xmlrpc.client.Transport):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__()
-        self._path = path
-        self._timeout = timeout
-
-    def make_connection(self, host: Any) -> http.client.HTTPConnection:  # noqa: ARG002 - the socket is the host
-        return _Connection(self._path, self._timeout)
-
-
-@contextlib.contextmanager
-def supervisor_calls(path: Path, timeout: float = 120) -> Iterator[Any]:
-    """The methods `supervisor.*` of the supervisord that listens on the socket `path`.
-
-    A call waits `timeout` seconds at most. Calls raise one of `UNANSWERED`.
+    Waits `timeout` seconds at most. Raises one of `UNANSWERED`.
     """
-    transport = _Transport(path, timeout)
-    with xmlrpc.client.ServerProxy("http://localhost", transport, allow_none=True) as proxy:
-        yield proxy.supervisor
+    request = xmlrpc.client.dumps(arguments, f"supervisor.{method}")
+    transport = httpx.HTTPTransport(uds=str(path))
+    with httpx.Client(transport=transport, timeout=timeout, trust_env=False) as client:
+        headers = {"content-type": "text/xml"}
+        response = client.post("http://localhost/RPC2", content=request, headers=headers)
+    (result,), _ = xmlrpc.client.loads(response.raise_for_status().content)
+    return result
 
 
 def _escape(text: object) -> str:
@@ -207,21 +187,15 @@ class Supervisor:
                 f"the supervisor did not start: {lines[-1] if lines else 'no output'} "
                 f"(see {self.logs}/supervisord.log)."
             )
-        pid = self._wait_pid()
-        record_session(self.home, pid)
-
-    def _wait_pid(self, timeout: float = 20.0) -> int:
-        deadline = time.monotonic() + timeout
-        while True:
-            pid = self.pid()
-            if pid is not None:
-                return pid
+        deadline = time.monotonic() + _START_SECONDS
+        while (pid := self.pid()) is None:
             if time.monotonic() > deadline:
                 raise PlatformError(
-                    f"the supervisor did not start within {timeout:.0f} s; "
+                    f"the supervisor did not start within {_START_SECONDS:.0f} s; "
                     f"see {self.logs}/supervisord.log."
                 )
             time.sleep(0.1)
+        record_session(self.home, pid)
 
     def pid(self) -> int | None:
         return supervisor_pid(self.run)
@@ -236,31 +210,31 @@ class Supervisor:
     def _all(self) -> list[dict[str, Any]]:
         if not self.socket.exists():
             return []
-        with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
-            processes: list[dict[str, Any]] = calls.getAllProcessInfo()
+        with suppress(*UNANSWERED):
+            processes: list[dict[str, Any]] = call_supervisor(self.socket, "getAllProcessInfo")
             return processes
         return []
 
     def restart(self, name: str) -> None:
         """End a service and start it again; one that does not stay shows in `states`."""
-        with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+        with suppress(*UNANSWERED):
             try:
-                calls.stopProcess(name)
-            except Fault as fault:
+                call_supervisor(self.socket, "stopProcess", name)
+            except xmlrpc.client.Fault as fault:
                 if fault.faultCode != NOT_RUNNING:
                     raise
-            calls.startProcess(name)
+            call_supervisor(self.socket, "startProcess", name)
 
     def stop(self) -> int:
         """End supervisord, every service and every orphan. Returns how many processes ran."""
         ran = len(marked(self.home))
         if self.socket.exists() and self.configuration.exists():
-            with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+            with suppress(*UNANSWERED):
                 # They end one after the other; Airflow's, which take longest, beside the others.
                 for name in self.pids():
                     if name.startswith("airflow-"):
-                        calls.stopProcess(name, False)
-                calls.shutdown()
+                        call_supervisor(self.socket, "stopProcess", name, False)
+                call_supervisor(self.socket, "shutdown")
             # Its socket goes first; the services have ended when its process has.
             deadline = time.monotonic() + 45
             while self.pid() is not None and time.monotonic() < deadline:
@@ -288,7 +262,12 @@ class Supervisor:
         deadline = time.monotonic() + timeout
         with httpx.Client(timeout=3, trust_env=False) as client:
             while waiting:
-                self._fail_on_fatal()
+                for name, state in self.states().items():
+                    if state == "FATAL":
+                        raise PlatformError(
+                            f"{name} could not be started; the end of {self.logs}/{name}.log:\n"
+                            f"{self.log_tail(name)}"
+                        )
                 for name, service in list(waiting.items()):
                     if _answers(client, service.ready):
                         progress(name)
@@ -300,14 +279,6 @@ class Supervisor:
                         f"the end of {self.logs}/{name}.log:\n{self.log_tail(name)}"
                     )
                 time.sleep(0.5)
-
-    def _fail_on_fatal(self) -> None:
-        for name, state in self.states().items():
-            if state == "FATAL":
-                raise PlatformError(
-                    f"{name} could not be started; the end of {self.logs}/{name}.log:\n"
-                    f"{self.log_tail(name)}"
-                )
 
 
 def _answers(client: httpx.Client, url: str) -> bool:

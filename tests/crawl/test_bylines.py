@@ -15,7 +15,7 @@ from embedding.crawl.bylines import without_bylines
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import extract
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.services import NamedAuthors, make_pseudonyms
+from embedding.crawl.services import make_pseudonyms
 from embedding.sources.base import FetchedPage
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.kinds import read_listing
@@ -305,13 +305,6 @@ async def test_no_name_of_an_author_of_the_simulated_web_becomes_a_word(
                       "(?:고래|두루미|너구리|다람쥐|거북|참새|수달|제비|여우|부엉이)")  # fmt: skip
     assert [word for word in words if name.search(word)] == []
     assert not any(name.search(f"{one.title} {one.text}") for one in found)
-
-
-def test_authors_of_a_listing_are_kept_until_the_page_is_read_and_are_bounded() -> None:
-    named = NamedAuthors(most=2)
-    named.note([("a", ("홍길동",)), ("b", ()), ("c", ("김철수",)), ("d", ("이영희",))])
-    assert [named.take(key) for key in "abcd"] == [(), (), ("김철수",), ("이영희",)]
-    assert named.take("d") == ()
 
 
 async def test_an_author_is_a_pseudonym_that_other_sources_do_not_share(quick: Any) -> None:

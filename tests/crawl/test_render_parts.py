@@ -11,12 +11,12 @@ from embedding.crawl.fetcher import Response
 
 
 async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:
-    places = Slots(2)
+    slots = Slots(2)
     inside: set[str] = set()
     order: list[str] = []
 
     async def visit(name: str, alone: bool) -> None:
-        async with places.every() if alone else places.one():
+        async with slots.take(2 if alone else 1):
             inside.add(name)
             order.append(name)
             assert len(inside) == 1 if alone or "alone" in inside else len(inside) <= 2
@@ -29,16 +29,16 @@ async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:
 
 
 async def test_a_cancelled_wait_gives_its_places_back() -> None:
-    places = Slots(2)
-    async with places.one():
-        waiting = asyncio.create_task(places.every().__aenter__())
+    slots = Slots(2)
+    async with slots.take(1):
+        waiting = asyncio.create_task(slots.take(2).__aenter__())
         await asyncio.sleep(0.01)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        async with asyncio.timeout(60), places.one():
+        async with asyncio.timeout(60), slots.take(1):
             pass
-    async with asyncio.timeout(60), places.every():
+    async with asyncio.timeout(60), slots.take(2):
         pass
 
 
@@ -48,26 +48,31 @@ def answer(size: int, **headers: str) -> Response:
 
 
 def test_scripts_are_kept_as_long_as_they_say_and_for_one_source() -> None:
-    files = StaticFiles()
-    files.put("s", "a", answer(10, cache_control="public, max-age=60"), now=0.0)
-    assert files.get("s", "a", 59.0) is not None
-    assert files.get("other", "a", 1.0) is None
-    assert files.get("s", "a", 60.0) is None
+    now = 0.0
+    files = StaticFiles(timer=lambda: now)
+    files.keep("s", "a", answer(10, cache_control="public, max-age=60"))
     for control in ("no-store", "no-cache", "private, max-age=9", "max-age=0"):
-        files.put("s", "b", answer(10, cache_control=control), now=0.0)
-        assert files.get("s", "b", 0.0) is None
-    files.put("s", "c", answer(10), now=0.0)
-    assert files.get("s", "c", 100.0) is not None
-    assert files.get("s", "c", 1000.0) is None
+        files.keep("s", "b", answer(10, cache_control=control))
+        assert files.get(("s", "b")) is None
+    files.keep("s", "c", answer(10))
+    now = 59.0
+    assert files.get(("s", "a")) is not None
+    assert files.get(("other", "a")) is None
+    now = 60.0
+    assert files.get(("s", "a")) is None
+    now = 100.0
+    assert files.get(("s", "c")) is not None
+    now = 1000.0
+    assert files.get(("s", "c")) is None
 
 
 def test_the_memory_of_scripts_is_bounded() -> None:
     files = StaticFiles(limit=100)
     for n in range(50):
-        files.put("s", str(n), answer(25), now=0.0)
-        files.get("s", "0", 0.0)
-        assert files._size <= 100
-    assert files.get("s", "0", 0.0) is not None
-    assert files.get("s", "1", 0.0) is None
-    files.put("s", "big", answer(26), now=0.0)
-    assert files.get("s", "big", 0.0) is None
+        files.keep("s", str(n), answer(25))
+        files.get(("s", "0"))
+        assert files.currsize <= 100
+    assert files.get(("s", "0")) is not None
+    assert files.get(("s", "1")) is None
+    files.keep("s", "big", answer(26))
+    assert files.get(("s", "big")) is None

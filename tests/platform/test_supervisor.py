@@ -15,7 +15,7 @@ import pytest
 from embedding.kernel.errors import PlatformError
 from embedding.platform.processes import end_all, marked
 from embedding.platform.services import Service
-from embedding.platform.supervisor import Supervisor, supervisor_calls
+from embedding.platform.supervisor import Supervisor, call_supervisor
 from waiting import until
 
 # Leaves a grandchild in a session of its own behind, as Airflow's scheduler does, and writes over
@@ -119,8 +119,7 @@ def test_a_service_is_restarted_whether_it_runs_or_not(supervisor: Supervisor) -
     supervisor.restart("short")
     assert supervisor.states() == {"short": "RUNNING"}
     assert supervisor.pids()["short"] != first
-    with supervisor_calls(supervisor.socket) as calls:
-        calls.stopProcess("short")
+    call_supervisor(supervisor.socket, "stopProcess", "short")
     assert supervisor.pids() == {}
     supervisor.restart("short")
     assert supervisor.states() == {"short": "RUNNING"}
