@@ -1,8 +1,9 @@
-"""CSV, TSV and other tables in text: quoted values may hold line ends."""
+"""Tables in text: CSV, TSV and the like, whose quoted values may hold line ends; and GDELT's."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import math
 import re
@@ -301,3 +302,36 @@ def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
     if values is None or b"\n" not in values.to_pybytes():
         return False
     return bool(pc.any(pc.match_substring_regex(column, layout.record)).as_py())
+
+
+_GKG_COLUMNS = 27
+_DATE, _SOURCE, _EXTRAS = 1, 3, 26
+"""V2.1DATE, V2SOURCECOMMONNAME, V2EXTRASXML of the GKG 2.1 codebook."""
+_TITLE = re.compile(r"<PAGE_TITLE>([^<]*+(?:<(?!/?PAGE_TITLE>)[^<]*+)*+)</PAGE_TITLE>")
+
+
+@READERS.register("gkg", ReaderTraits(noun="GDELT's GKG", suffixes=(".gkg",), named=True))
+def read_gkg(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
+    """Date, headline and site of each article; GDELT hands out no more of its text."""
+    with opened(path) as file:
+        encoding = options.encoding or "utf-8"
+        lines = lines_of(file.read, lambda data: data.split(b"\n"))
+        articles = islice(enumerate(line for line in lines if line.strip()), since, None)
+        records = (
+            (number, _gkg_record(line.decode(encoding, "replace"))) for number, line in articles
+        )
+        yield from in_columns(records, lambda: file.done)
+
+
+def _gkg_record(line: str) -> Record:
+    cells = line.rstrip("\r").split("\t")
+    if len(cells) != _GKG_COLUMNS:
+        return f"{len(cells)} values for {_GKG_COLUMNS} columns"
+    title = _TITLE.search(cells[_EXTRAS])
+    if title is None:
+        return "no headline"
+    return {
+        "date": cells[_DATE],
+        "text": html.unescape(title[1]).strip(),
+        "source": cells[_SOURCE] or None,
+    }

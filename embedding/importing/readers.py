@@ -104,7 +104,7 @@ READERS: Registry[RecordReader, ReaderTraits] = Registry(
     {
         "csv": "embedding.importing.delimited",
         "feed": "embedding.importing.feeds",
-        "gkg": "embedding.importing.gdelt",
+        "gkg": "embedding.importing.delimited",
         "jsonl": "embedding.importing.jsonlines",
         "mbox": "embedding.importing.mailbox",
         "parquet": "embedding.importing.columnar",

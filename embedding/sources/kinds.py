@@ -90,7 +90,7 @@ SOURCES: Registry[Callable[[SourceConfig, Pseudonyms], Adapter], SourceTraits] =
         "page": "embedding.sources.page",
         "redis": "embedding.sources.streamed",
         "rendered": "embedding.sources.rendered",
-        "replayed": "embedding.sources.replayed",
+        "replayed": "embedding.sources.streamed",
         "sitemap": "embedding.sources.sitemap",
     },
 )

@@ -27,7 +27,7 @@ PROVED: dict[str, str] = {
     "embedding/cli.py:_LINE": "reads the metadata of the package itself",
     "embedding/crawl/charset.py:_DECLARED": "of the first 4,096 bytes of a page",
     "embedding/crawl/jsonld.py:_TOKEN": "matches wherever it begins, and gives nothing back",
-    "embedding/importing/gdelt.py:_TITLE": "stops at the next mark, and gives nothing back",
+    "embedding/importing/delimited.py:_TITLE": "stops at the next mark, and gives nothing back",
     "embedding/sources/answers.py:_HINTS['author']": _SHORT,
     "embedding/sources/times.py:_THIS_YEAR": _SHORT,
     "embedding/text/mask.py:_ACCOUNTS[3][2]": "begins at no comma that follows a digit",

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.crawl.shingles import signature
-from embedding.discovery.pagelinks import read_links
 from embedding.discovery.ranking import (
     Known,
     Listed,
@@ -17,6 +16,7 @@ from embedding.discovery.ranking import (
     named,
     rank,
 )
+from embedding.discovery.searching import read_links
 
 
 def text(*words: str) -> str:
