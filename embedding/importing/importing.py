@@ -319,19 +319,6 @@ _AUTHORS = 1 << 16
 _OF_A_LINE = ("text", "title", "source", "author")
 
 
-@dataclass(frozen=True)
-class CorpusRecords:
-    """Lines of a dated corpus, each with its line end.
-
-    when   float64 [n], Unix seconds
-    wrong  records that are left out
-    """
-
-    lines: list[bytes]
-    when: TimeArray
-    wrong: tuple[WrongRecord, ...]
-
-
 class Conversion:
     """Makes lines of records. Names of authors become pseudonyms, and times are in UTC.
 
@@ -345,10 +332,11 @@ class Conversion:
         self._dates = dates
         self._pseudonym = lru_cache(_AUTHORS)(pseudonyms.of)
 
-    def convert(self, raw: RawRecords) -> CorpusRecords:
-        """Those with a date and a text; the others with the reason."""
+    def convert(self, raw: RawRecords) -> tuple[list[bytes], TimeArray, tuple[WrongRecord, ...]]:
+        """Lines of a dated corpus of those with a date and a text, each with its line end; their
+        Unix seconds, float64 [n]; and the records that are left out."""
         if not raw.numbers:
-            return CorpusRecords([], np.empty(0), raw.wrong)
+            return [], np.empty(0), raw.wrong
         raw = replace(raw, columns=with_days(raw.columns))
         field = {name: self._field(raw, name) for name in ("date", *_OF_A_LINE)}
         dated = self._dates.times(field["date"])
@@ -369,7 +357,7 @@ class Conversion:
         seconds: TimeArray = when.cast(pa.int64()).to_numpy().astype(np.float64)
         # In one go, which is quicker; JSON has no line end inside of a line.
         coded = "".join(lines).encode().splitlines(keepends=True)
-        return CorpusRecords(coded, seconds, (*raw.wrong, *wrong))
+        return coded, seconds, (*raw.wrong, *wrong)
 
     def _field(self, raw: RawRecords, name: str) -> pa.StringArray:
         """A field's values without space around them, null where there is none."""
@@ -737,7 +725,7 @@ class _Run:
             records = READERS.get(plan.reader)
             try:
                 for raw in records(plan.path, self._request.reading, self._since):
-                    self._take(plan.path, raw, conversion.convert(raw))
+                    self._take(plan.path, raw, *conversion.convert(raw))
                     show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
                     if time.monotonic() - saved >= _KEEP_S:
                         self._keep()
@@ -752,20 +740,27 @@ class _Run:
             self._result.first, self._result.last = first.isoformat(), last.isoformat()
         return self._result
 
-    def _take(self, path: Path, raw: RawRecords, converted: CorpusRecords) -> None:
-        self._file.add(converted.lines, converted.when)
+    def _take(
+        self,
+        path: Path,
+        raw: RawRecords,
+        lines: Sequence[bytes],
+        when: TimeArray,
+        left_out: Sequence[WrongRecord],
+    ) -> None:
+        self._file.add(lines, when)
         result = self._result
-        result.records += len(converted.lines)
+        result.records += len(lines)
         note = f"{path}: {raw.note}."
         if raw.note and note not in result.notes:
             result.notes.append(note)
-        for wrong in sorted(converted.wrong, key=lambda record: record.number):
+        for wrong in sorted(left_out, key=lambda record: record.number):
             undated = wrong.reason.endswith("is no date")
             result.wrong["no date that can be read" if undated else wrong.reason] += 1
             if len(result.examples) < NAMED:
                 result.examples.append(f"{path}: record {wrong.number + 1}: {wrong.reason}.")
-        if len(converted.when):
-            first, last = float(converted.when.min()), float(converted.when.max())
+        if len(when):
+            first, last = float(when.min()), float(when.max())
             times = self._times or [first, last]
             self._times = [min(times[0], first), max(times[1], last)]
         self._since = max(self._since, raw.next)

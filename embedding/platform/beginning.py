@@ -164,11 +164,13 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
     """Write both files, the settings last; raises ConfigError where one is there or is wrong."""
     check_new(folder)
     settings, sources = folder / SETTINGS_FILE, folder / SOURCES_FILE
+    name = answers.name.encode("ascii", "replace").decode()
+    contact = f"; {answers.contact}" if answers.contact else ""
     sections: dict[str, dict[str, Any]] = {
         "paths": {"home": str(answers.home), "sources": SOURCES_FILE},
         "text": {"tokenizer": answers.tokenizer},
         "server": {"window": answers.window, "timezone": answers.timezone},
-        "crawl": {"user_agent": _agent(answers)},
+        "crawl": {"user_agent": f"Yeoron/0.1 ({name}{contact})"},
     }
     validate(Settings, sections, SETTINGS_FILE)
     with replaced(sources) as file:
@@ -179,15 +181,10 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
     with replaced(settings) as file:
         defaults = Settings.model_construct().model_dump(mode="json")
         others = "".join(
-            f"# {name} = {json.dumps(defaults[section][setting], ensure_ascii=False)}\n"
-            for name in FIRST_SETTINGS
-            for section, _, setting in [name.partition(".")]
+            f"# {path} = {json.dumps(defaults[section][setting], ensure_ascii=False)}\n"
+            for path in FIRST_SETTINGS
+            for section, _, setting in [path.partition(".")]
             if section not in sections
         )
         file.write(f"# {answers.name}\n\n{_OTHERS}{others}\n{toml_of(sections)}".encode())
     return settings, sources
-
-
-def _agent(answers: Beginning) -> str:
-    contact = f"; {answers.contact}" if answers.contact else ""
-    return f"Yeoron/0.1 ({answers.name.encode('ascii', 'replace').decode()}{contact})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import psutil
 
@@ -27,20 +28,18 @@ def port_settings(settings: Settings, *, simweb: bool = False) -> dict[str, int]
 
 def holder(port: int) -> str:
     """Who listens on `port`: `name (pid N)`, or `another process` where that cannot be seen."""
-    try:
-        process = _listener(port)
-        return "another process" if process is None else f"{process.name()} (pid {process.pid})"
-    except (psutil.AccessDenied, psutil.NoSuchProcess):
-        return "another process"
+    with suppress(psutil.AccessDenied, psutil.NoSuchProcess):
+        if process := _listener(port):
+            return f"{process.name()} (pid {process.pid})"
+    return "another process"
 
 
 def platform_behind(port: int) -> str | None:
     """Home of the platform whose process listens on `port`; None where that cannot be seen."""
-    try:
-        process = _listener(port)
-        return None if process is None else process.environ().get(MARK)
-    except (psutil.AccessDenied, psutil.NoSuchProcess, OSError):
-        return None
+    with suppress(psutil.AccessDenied, psutil.NoSuchProcess, OSError):
+        if process := _listener(port):
+            return process.environ().get(MARK)
+    return None
 
 
 def _listener(port: int) -> psutil.Process | None:

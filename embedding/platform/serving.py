@@ -33,41 +33,26 @@ def serve(
         ensure_authority(settings)
     server = settings.certified(server)
     read_credentials(server)
-    server = _with_tokens(settings, server)
-    to = _serve(settings, server, sync, ready)
-    if to is not None:
-        seed = settings.model.seed
-        roll_back_state(_of(settings, server), to, dim=settings.model.width, seed=seed)
-        # A process of its own again: nothing of the old tables is left in memory.
-        os.execv(sys.executable, sys.orig_argv)  # noqa: S606
-
-
-def _with_tokens(settings: Settings, server: ServerConfig) -> ServerConfig:
-    """The server with the home's own tokens where none are given: other users reach loopback too.
-
-    A token file of one's own says who may do what; nothing is added to it.
-    """
-    if server.token_file is not None:
-        return server
-    node, operator = ensure_tokens(settings.paths)
-    return server.model_copy(update={"token_file": node, "operator_token_file": operator})
-
-
-def _serve(
-    settings: Settings,
-    server: ServerConfig,
-    sync: SyncConfig,
-    ready: Callable[[ParameterServer], None],
-) -> str | None:
-    """Run a server until SIGTERM or a rollback; the snapshot to go back to, if any."""
+    # The home's own tokens where none are given: other users of the machine reach loopback, too. A
+    # token file of one's own says who may do what, and nothing is added to it.
+    if server.token_file is None:
+        node, operator = ensure_tokens(settings.paths)
+        tokens = {"token_file": node, "operator_token_file": operator}
+        server = server.model_copy(update=tokens)
     http = HttpService(host=server.http_host, port=server.http_port)
     http.start()
     try:
         running = server_for(settings, server, sync, http=http)
         running.serve_forever(lambda: ready(running))
-        return running.wants_back
+        back_to = running.wants_back
     finally:
         http.stop()
+    if back_to is not None:
+        del running  # its tables go before those of the snapshot come
+        seed = settings.model.seed
+        roll_back_state(_of(settings, server), back_to, dim=settings.model.width, seed=seed)
+        # A process of its own again: nothing of the old tables is left in memory.
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606
 
 
 def server_for(

@@ -6,11 +6,9 @@ import asyncio
 import logging
 import os
 import signal
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -30,14 +28,6 @@ _FIRST_TRY = 0.1
 """Part of the time that a text may take at first, among others."""
 _LOOK_SECONDS, _LOOKS = 5.0, 60
 """A process that sleeps through so many looks and uses no processor time waits for ever."""
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """A block that was not made: the number of the document that was being read, and why."""
-
-    number: int
-    reason: str
 
 
 class TextPool(ChildPool):
@@ -92,11 +82,12 @@ class TextPool(ChildPool):
             made = await self._try(encode(asked, available, incarnation), _FIRST_TRY)
             if isinstance(made, EncodedBlock):
                 return made
-            which = f"{len(asked)} texts" if made.number == NONE else asked[made.number].url
-            log.warning("%s: preparing it failed, it is tried again: %s", which, made.reason)
-            met[made.number] += 1
-            suspects: Sequence[int] = (made.number,)
-            if made.number == NONE:
+            reading, reason = made
+            which = f"{len(asked)} texts" if reading == NONE else asked[reading].url
+            log.warning("%s: preparing it failed, it is tried again: %s", which, reason)
+            met[reading] += 1
+            suspects: Sequence[int] = (reading,)
+            if reading == NONE:
                 # Whoever kills a process that reads no text says nothing of the texts.
                 suspects = range(len(asked)) if met[NONE] > 1 else ()
             failed = [
@@ -104,10 +95,10 @@ class TextPool(ChildPool):
                 for number in suspects
                 if (why := await self._fails_alone(asked[number])) is not None
             ]
-            if not failed and met[made.number] > 1:
-                if made.number == NONE:
-                    raise PlatformError(f"texts cannot be prepared, whichever: {made.reason}.")
-                failed = [(made.number, made.reason)]
+            if not failed and met[reading] > 1:
+                if reading == NONE:
+                    raise PlatformError(f"texts cannot be prepared, whichever: {reason}.")
+                failed = [(reading, reason)]
             for number, why in failed:
                 self._leave_out(asked[number].url, why)
                 asked[number] = replace(asked[number], text="", title="")
@@ -119,17 +110,18 @@ class TextPool(ChildPool):
             made = await self._try(encode([document], [0.0]), 1.0)
             if isinstance(made, EncodedBlock):
                 return None
-            if made.reason == why or made.reason.startswith(_SLOW):
-                return made.reason
-            why = made.reason
+            before, (_, why) = why, made
+            if why == before or why.startswith(_SLOW):
+                return why
         return why
 
     def _leave_out(self, key: str, reason: str) -> None:
         self.left_out.add(key, reason)
         log.error("%s: its text is left out: %s", key, reason)
 
-    async def _try(self, request: dict[str, Any], part: float) -> EncodedBlock | _Failure:
-        """One attempt, with a part of the time that each document may take."""
+    async def _try(self, request: dict[str, Any], part: float) -> EncodedBlock | tuple[int, str]:
+        """One attempt, with a part of the time that each document may take: the block, or the
+        number of the document that was being read, and why there is none."""
         seconds = part * self._limit
         async with self._borrowed() as child:
             (progress,) = child.files
@@ -138,7 +130,7 @@ class TextPool(ChildPool):
                 header, body = await self._answer(child, {**request, "seconds": seconds})
                 if "defect" in header:
                     await self._end(child)
-                    return _Failure(NONE, f"preparing it raised {header['defect']}")
+                    return NONE, f"preparing it raised {header['defect']}"
                 for key, reason in header["left_out"].items():
                     self._leave_out(key, reason)
                 return EncodedBlock(body, int(header["tokens"]))
@@ -146,7 +138,7 @@ class TextPool(ChildPool):
                 number = PROGRESS.unpack(os.pread(progress, PROGRESS.size, 0))[0]
                 reason = await _how_it_ended(child, seconds, error)
                 await self._end(child)
-                return _Failure(number, reason)
+                return number, reason
 
     async def _answer(self, child: Child, asked: dict[str, Any]) -> Reply:
         """The answer of a process, however long it works; TimeoutError when it waits for ever."""
@@ -163,7 +155,7 @@ class TextPool(ChildPool):
             answer.cancel()
 
     async def _spawn(self) -> Child:
-        progress = os.memfd_create("progress") if sys.platform == "linux" else _unnamed_file()
+        progress = os.memfd_create("progress")
         return await Child.start(_WORKER, str(progress), quiet=False, files=(progress,))
 
     async def _ready(self, child: Child) -> None:
@@ -219,11 +211,6 @@ def _slept_at(process: int) -> float:
         return times.user + times.system if child.status() == psutil.STATUS_SLEEPING else -1.0
     except psutil.Error:
         return -1.0
-
-
-def _unnamed_file() -> int:
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
