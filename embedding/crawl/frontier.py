@@ -178,13 +178,13 @@ class Leases:
         """A heartbeat; what the node may read. `now` is the database's clock if not given."""
         with self._lock, self._engine.begin() as connection:
             stored = self._stored(connection, lock=True)
-            at = self._now(connection) if now is None else now
-            pool, before = self._load_part(connection, stored, incarnation.node, heartbeat, at)
+            moment = self._now(connection) if now is None else now
+            pool, before = self._load_part(connection, stored, incarnation.node, heartbeat, moment)
             try:
-                view = pool.beat(incarnation, heartbeat, at)
+                view = pool.beat(incarnation, heartbeat, moment)
             except IncompleteError:
                 pool, before = self._load(connection, stored)
-                view = pool.beat(incarnation, heartbeat, at)
+                view = pool.beat(incarnation, heartbeat, moment)
             self._store(connection, before, pool, stored)
         return view
 
@@ -793,7 +793,7 @@ class Frontier:
             rows = connection.execute(query).fetchall()
             for part in batched([str(row[0]) for row in rows], _BATCH):
                 connection.execute(sa.delete(USES).where(USES.c.key.in_(part)))
-        return [(str(mark), str(source), float(at)) for _, mark, source, at in rows]
+        return [(str(mark), str(source), float(published)) for _, mark, source, published in rows]
 
     def forget_uses(self, sources: Iterable[str], before: float) -> None:
         """Documents before an event time are not compared with any more."""

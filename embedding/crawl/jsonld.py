@@ -98,10 +98,10 @@ def _values(text: str) -> Iterator[Any]:
     text = text[_WRAPPING.match(text).end() :]  # type: ignore[union-attr]
     if not re.search(r"[\[{]\s*[\"'\[{]", text):
         text = _QUOTE.sub('"', html.unescape(text))
-    at = 0
-    while begin := _BEGIN.search(text, at):
+    end = 0
+    while begin := _BEGIN.search(text, end):
         try:
-            value, at = _DECODER.raw_decode(text, begin.start())
+            value, end = _DECODER.raw_decode(text, begin.start())
         except (ValueError, RecursionError):
             yield from _made_out(text[begin.start() :])
             return

@@ -436,8 +436,8 @@ class Pool:
 
     def living(self, now: float) -> list[str]:
         """Nodes that were heard of, or are expected."""
-        at = self.config.last_round(now)
-        return sorted(seat.node for seat in self.seats.values() if seat.until > at)
+        last_round = self.config.last_round(now)
+        return sorted(seat.node for seat in self.seats.values() if seat.until > last_round)
 
     def rates(self) -> dict[str, float]:
         """Tokens a second by source that is read; a guess where it was not measured long enough."""

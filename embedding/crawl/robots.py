@@ -92,17 +92,17 @@ class Robots:
         rules = await self._of((origin_of(url), proxy))
         return () if rules.parsed is None else tuple(rules.parsed.sitemaps)
 
-    async def _of(self, place: _Origin) -> _Rules:
-        known = self._rules.get(place)
+    async def _of(self, origin: _Origin) -> _Rules:
+        known = self._rules.get(origin)
         if known is not None and known.expires > time.monotonic():
             return known
-        async with self._asking.setdefault(place, asyncio.Lock()):
-            known = self._rules.get(place)
+        async with self._asking.setdefault(origin, asyncio.Lock()):
+            known = self._rules.get(origin)
             if known is None or known.expires <= time.monotonic():
                 while len(self._rules) >= _MOST_ORIGINS:
                     self._asking.pop(oldest := next(iter(self._rules)), None)
                     self._rules.pop(oldest)
-                self._rules[place] = known = await self._ask(*place)
+                self._rules[origin] = known = await self._ask(*origin)
             return known
 
     async def _ask(self, origin: str, proxy: str | None) -> _Rules:

@@ -296,7 +296,7 @@ class SourceRunner:
         oldest_first = texts[::-1]
         ordered = sorted(oldest_first, key=lambda text: text.published_at or last)
         firsts = range(0, len(ordered), _TAKEN)
-        return sum([await self._take_some(ordered[at : at + _TAKEN]) for at in firsts])
+        return sum([await self._take_some(ordered[first : first + _TAKEN]) for first in firsts])
 
     async def _take_some(self, texts: Sequence[Inline]) -> int:
         """Take those that are not known yet; what is not handed on in the end is taken back."""

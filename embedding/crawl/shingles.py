@@ -22,7 +22,7 @@ def signature(text: str) -> bytes:
     words = text.split()
     if len(words) < _WORDS:
         return b""
-    shingles = {" ".join(words[at : at + _WORDS]) for at in range(len(words) - _WORDS + 1)}
+    shingles = {" ".join(words[i : i + _WORDS]) for i in range(len(words) - _WORDS + 1)}
     hashes = (zlib.crc32(shingle.encode("utf-8", "surrogatepass")) for shingle in shingles)
     mixed = np.fromiter(hashes, np.uint32, len(shingles))
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):  # MurmurHash3's end

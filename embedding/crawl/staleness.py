@@ -218,12 +218,12 @@ class DiurnalRate:
 
     def _pieces(self, start: float, end: float) -> Iterator[tuple[int, float]]:
         """(hour of the day, 24 more on weekends; seconds) of a stretch, at most a week of it."""
-        at = max(start, end - 7 * 86400.0)
-        while at < end:
-            following = min(end, (math.floor(at / _STEP) + 1) * _STEP)
-            moment = datetime.fromtimestamp(at, self.zone)
-            yield moment.hour + (24 if moment.weekday() >= 5 else 0), following - at
-            at = following
+        begin = max(start, end - 7 * 86400.0)
+        while begin < end:
+            following = min(end, (math.floor(begin / _STEP) + 1) * _STEP)
+            moment = datetime.fromtimestamp(begin, self.zone)
+            yield moment.hour + (24 if moment.weekday() >= 5 else 0), following - begin
+            begin = following
 
 
 def _lower(items: float) -> float:

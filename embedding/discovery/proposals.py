@@ -38,9 +38,9 @@ def rejected(path: Path) -> dict[str, str]:
 
 def reject(path: Path, urls: Sequence[str]) -> None:
     """Remember these addresses, in one atomic switch."""
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     known = rejected(path)
-    text = json.dumps({**known, **{url: known.get(url, at) for url in urls}}, indent=1)
+    text = json.dumps({**known, **{url: known.get(url, now) for url in urls}}, indent=1)
     with replaced(path) as file:
         file.write(text.encode() + b"\n")
 

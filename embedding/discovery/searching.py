@@ -112,10 +112,10 @@ def likely(addresses: Sequence[str]) -> list[str]:
     """The addresses that rather lead to listings: short paths first, few of one form."""
     seen: Counter[str] = Counter()
     order = []
-    for at, address in enumerate(addresses):
+    for position, address in enumerate(addresses):
         form = _form(address) or address
         seen[form] += 1
-        order.append((seen[form], urlsplit(address).path.count("/"), at, address))
+        order.append((seen[form], urlsplit(address).path.count("/"), position, address))
     return [address for *_, address in sorted(order)]
 
 

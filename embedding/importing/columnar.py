@@ -76,18 +76,18 @@ def _records(batch: pa.RecordBatch, first: int, begin: int, done: float) -> Iter
     lengths = sum(map(_lengths, batch.columns), np.zeros(len(batch), dtype=np.int64))
     fits = lengths <= LONGEST_RECORD
     later = np.arange(len(fits)) >= begin
-    wrong = tuple(WrongRecord(first + int(at), TOO_LONG) for at in np.flatnonzero(later & ~fits))
+    wrong = tuple(WrongRecord(first + int(row), TOO_LONG) for row in np.flatnonzero(later & ~fits))
     rows = np.flatnonzero(later & fits)
     step = max(BATCH_CHARACTERS // max(int(lengths[rows].max(initial=1)), 1), 1)
-    for at in range(0, max(len(rows), 1), step):
-        part = rows[at : at + step]
+    for start in range(0, max(len(rows), 1), step):
+        part = rows[start : start + step]
         taken = batch.take(pa.array(part, pa.int64()))
         columns = {
             name: _strings(column)
             for name, column in zip(taken.schema.names, taken.columns, strict=True)
         }
         # With the last ones: an interrupted import goes on behind the highest number.
-        late = wrong if at + step >= len(rows) else ()
+        late = wrong if start + step >= len(rows) else ()
         yield RawRecords(tuple((first + part).tolist()), columns, late, done=done)
 
 

@@ -216,12 +216,12 @@ def _layout(text: str, path: Path) -> _Layout:
 def _above(text: str, width: int, delimiter: str) -> int:
     """How many lines stand above a table of `width` columns: its title, a count, `sep=;`; each has
     one value, or fewer than half of the others, and no date of its own."""
-    for at, line in enumerate(re.split("\r?\n|\r", text)[:_FIRST_LINES]):
+    for number, line in enumerate(re.split("\r?\n|\r", text)[:_FIRST_LINES]):
         row = next(csv.reader([line], delimiter=delimiter), [])
         filled = list(dict.fromkeys(cell for cell in row if cell.strip()))
         wide = width < 2 or (len(row) > 1 and 2 * len(filled) >= width)
         if wide or any(cell[0].isdigit() and _is_date(cell) for cell in filled):
-            return at
+            return number
         if line.count('"') % 2:
             return 0
     return 0
@@ -230,13 +230,13 @@ def _above(text: str, width: int, delimiter: str) -> int:
 def _record_pattern(rows: Sequence[Sequence[str]], delimiter: str, columns: int) -> str:
     """How a record of a table begins, by the dates in its first lines, in the syntax of RE2."""
     rows = [row for row in rows if len(row) == columns]
-    for at in range(columns if columns > 1 else 0):
-        dates = [row[at] for row in rows if len(row[at]) <= _LONGEST_DATE and _is_date(row[at])]
+    for i in range(columns if columns > 1 else 0):
+        dates = [row[i] for row in rows if len(row[i]) <= _LONGEST_DATE and _is_date(row[i])]
         if dates and 2 * len(dates) >= len(rows) - 1:
             shapes = {re.sub("[0-9]", "[0-9]", re.escape(date)) for date in dates}
             value = f"[^\n{delimiter}]*[{delimiter}]"
-            behind = f"[{delimiter}]" if at < columns - 1 else "(?:[\r\n]|$)"
-            return f'\n(?:{value}){{{at}}}"?(?:{"|".join(sorted(shapes))})"?{behind}'
+            behind = f"[{delimiter}]" if i < columns - 1 else "(?:[\r\n]|$)"
+            return f'\n(?:{value}){{{i}}}"?(?:{"|".join(sorted(shapes))})"?{behind}'
     return ""
 
 
@@ -247,9 +247,9 @@ def _is_date(cell: str) -> bool:
 def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
     """Names of columns: a number where there is none or where another has it already."""
     names: list[str] = []
-    for at, cell in enumerate(cells, 1):
+    for number, cell in enumerate(cells, 1):
         name = " ".join(cell.split())[:_LONG]
-        names.append(name if name and name not in names else f"{name} {at}".strip())
+        names.append(name if name and name not in names else f"{name} {number}".strip())
     return tuple(names)
 
 

@@ -107,7 +107,7 @@ def _beyond_ascii(path: Path) -> bytes:
         while data := file.read(1 << 20):
             if not data.isascii():
                 head, _, tail = (rest + data).rpartition(b"\n")
-                first = next((at for at, byte in enumerate(head or tail) if byte > 127), 0)
+                first = next((i for i, byte in enumerate(head or tail) if byte > 127), 0)
                 begin = (head or tail).rfind(b"\n", 0, first) + 1
                 return ((head or tail)[begin:] + file.read(ENCODING_BYTES))[:ENCODING_BYTES]
             rest = data[data.rfind(b"\n") + 1 :]

@@ -346,8 +346,8 @@ class Conversion:
             formula = pc.fill_null(pc.match_substring_regex(field["text"], _FORMULA), False)
         good = pc.and_(pc.and_(when.is_valid(), field["text"].is_valid()), pc.invert(formula))
         wrong = [
-            WrongRecord(raw.numbers[at], self._reason(field, formula, at))
-            for at in np.flatnonzero(~good.to_numpy(zero_copy_only=False)).tolist()
+            WrongRecord(raw.numbers[row], self._reason(field, formula, row))
+            for row in np.flatnonzero(~good.to_numpy(zero_copy_only=False)).tolist()
         ]
         when = pc.floor_temporal(when.filter(good), unit="second").cast(_SECONDS)
         shown = pc.strftime(when, _FORM)
@@ -384,12 +384,12 @@ class Conversion:
         return f'{{"date": "{date}"{named}{by}{titled}, "text": {quoted(text)}}}\n'
 
     @staticmethod
-    def _reason(field: Mapping[str, pa.StringArray], formula: pa.BooleanArray, at: int) -> str:
-        if not field["text"][at].is_valid:
+    def _reason(field: Mapping[str, pa.StringArray], formula: pa.BooleanArray, row: int) -> str:
+        if not field["text"][row].is_valid:
             return "no text"
-        if formula[at].as_py():
+        if formula[row].as_py():
             return "a formula in place of a text"
-        value = field["date"][at].as_py()
+        value = field["date"][row].as_py()
         if value is None:
             return "no date"
         shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value).split())
@@ -486,8 +486,8 @@ class CorpusFile:
         ends = np.cumsum(marks["bytes"])
         with _beside(self.path, "part").open("rb") as part, replaced(self.path) as file:
             os.fchmod(file.fileno(), 0o600)
-            for at in range(0, len(order), _TOGETHER):
-                some = order[at : at + _TOGETHER]
+            for first in range(0, len(order), _TOGETHER):
+                some = order[first : first + _TOGETHER]
                 sizes = marks["bytes"][some]
                 spans = zip(sizes.tolist(), (ends[some] - sizes).tolist(), strict=True)
                 # Not by a map of the file: the pages around each line would count as memory.

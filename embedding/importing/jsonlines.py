@@ -95,20 +95,20 @@ def _of_line(line: bytes, text: Utf8Text, *, cut: bool | None = None) -> Iterato
 
 def _made_out(text: str, of: Utf8Text, *, ends: bool = True) -> Iterator[Record]:
     """The objects of a text with a fault in it, and why others are none; it may end the file."""
-    at = faults = 0
+    end = faults = 0
     begin = text.find("{")
     while begin >= 0 and faults < _MOST_FAULTS:
         try:
-            value, at = _DECODER.raw_decode(text, begin)
+            value, end = _DECODER.raw_decode(text, begin)
             yield _flat(value, of)
-            begin = text.find("{", at)
+            begin = text.find("{", end)
         except (ValueError, RecursionError):
             faults += 1
             following = _FOLLOWING.search(text, begin)
-            begin, at = following.end() - 1 if following else -1, len(text)
+            begin, end = following.end() - 1 if following else -1, len(text)
             cut = ends and following is None and not text.rstrip(" \t\r\n,]").endswith("}")
             yield _CUT if cut else "no JSON"
-    if not at:
+    if not end:
         yield "no JSON"
 
 
@@ -177,7 +177,7 @@ def _by_rows(value: Any) -> Any:
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
         return value
     headed = not any(isinstance(cell, str) and parse_time(cell) for cell in rows[0])
-    names = [str(cell if headed else at) for at, cell in enumerate(rows[0], 1)]
+    names = [str(cell if headed else number) for number, cell in enumerate(rows[0], 1)]
     return [dict(zip(names, row, strict=False)) for row in rows[headed:]]
 
 

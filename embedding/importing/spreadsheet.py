@@ -83,17 +83,17 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
             book = _book(path, styled=False)
         try:
             shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-            at = [0, 0]
+            progress = [0, 0]
             for sheet in shown or book.worksheets:
-                at[:] = 0, sheet.max_row or 0
+                progress[:] = 0, sheet.max_row or 0
                 # Other programs write A1 for the whole sheet.
                 sheet.reset_dimensions()
-                rows = _rows(_filled(sheet), path, at)
+                rows = _rows(_filled(sheet), path, progress)
                 first = next(rows, None)
                 if first is not None:
                     yield from in_columns(
                         islice(chain([first], rows), since, None),
-                        lambda: min(at[0] / at[1], 1.0) if at[1] > 1 else 0.0,
+                        lambda: min(progress[0] / progress[1], 1.0) if progress[1] > 1 else 0.0,
                     )
                     break
         finally:
@@ -137,8 +137,8 @@ def _cells(event: tuple[str, Any]) -> tuple[str, ...]:
     cells: list[str] = []
     for cell in row.iterchildren("td", "th", "{*}Cell"):
         # Of XML, empty cells before one may be left out: it says its place.
-        place = int(cell.get(f"{{{_SHEET_OF_XML}}}Index") or 0)
-        cells += [""] * (min(place, _COLUMNS) - 1 - len(cells))
+        position = int(cell.get(f"{{{_SHEET_OF_XML}}}Index") or 0)
+        cells += [""] * (min(position, _COLUMNS) - 1 - len(cells))
         cells.append(" ".join("".join(cell.itertext()).split()))
     row.clear()
     return tuple(cells)
@@ -170,13 +170,13 @@ def _filled(sheet: Any) -> Iterator[tuple[Any, ...]]:
     with suppress(*DAMAGED), sheet._get_source() as part:  # noqa: SLF001
         while data := part.read(_UNPACKED):
             tail = (tail + data)[-_UNPACKED:]
-    for place in _MERGED.findall(tail):
-        column, first, _, last = range_boundaries(place.decode())
+    for merged in _MERGED.findall(tail):
+        column, first, _, last = range_boundaries(merged.decode())
         begins.setdefault(first, []).append((column - 1, last))
     above: dict[int, tuple[Any, int]] = {}
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         above = {column: cell for column, cell in above.items() if cell[1] >= number}
-        cells = [above.get(at, (None,))[0] if cell is None else cell for at, cell in enumerate(row)]
+        cells = [above.get(i, (None,))[0] if cell is None else cell for i, cell in enumerate(row)]
         for column, last in begins.get(number, ()):
             if column < min(len(cells), _LEFT) and len(str(cells[column])) <= _SHORT:
                 above[column] = (cells[column], last)
@@ -184,7 +184,7 @@ def _filled(sheet: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _rows(
-    rows: Iterator[tuple[Any, ...]], path: Path, at: list[int]
+    rows: Iterator[tuple[Any, ...]], path: Path, progress: list[int]
 ) -> Iterator[tuple[int, Record]]:
     """Numbered records; `at[0]` says how many lines were read."""
     names: list[str] | None = None
@@ -200,14 +200,14 @@ def _rows(
             return
         if row is None:
             return
-        at[0] += 1
-        if at[0] > _ROWS or len(row) > _COLUMNS:
+        progress[0] += 1
+        if progress[0] > _ROWS or len(row) > _COLUMNS:
             raise InputError(f"{path}: more than {_ROWS:,} rows or {_COLUMNS:,} columns; no sheet.")
         cells = [_text(cell) for cell in row]
         if names is None:
             # A title above the table stands in a cell of its own, or in each where it was merged.
             if len({cell for cell in cells if cell is not None}) > 1:
-                names = [cell or str(place) for place, cell in enumerate(cells, 1)]
+                names = [cell or str(n) for n, cell in enumerate(cells, 1)]
         elif any(cell is not None for cell in cells):
             long = sum(len(cell) for cell in cells if cell) > LONGEST_RECORD
             yield number, TOO_LONG if long else dict(zip(names, cells, strict=False))

@@ -156,8 +156,8 @@ def _resolved(base: str, link: str, encoding: str) -> str:
     except LookupError:
         sent = query.encode(errors="replace")
     query = quote_from_bytes(sent, safe=_IN_QUERY)
-    user, at, host = netloc.rpartition("@")
-    netloc = f"{user}{at}{host.lower()}"
+    user, mark, host = netloc.rpartition("@")
+    netloc = f"{user}{mark}{host.lower()}"
     whole = urlunsplit((name, netloc, path, query, quote(fragment, safe=_IN_FRAGMENT)))
     # A `?` with nothing behind it is another address than none, to some servers.
     return whole if query or not asks else whole.replace("#", "?#", 1) if fragment else f"{whole}?"

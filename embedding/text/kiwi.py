@@ -212,26 +212,26 @@ class EojeolComposer:
             return
         begin = analysed.base + offset
         end = begin + len(key)
-        inside = [at for at, token in enumerate(tokens) if begin <= token.start < end]
+        inside = [i for i, token in enumerate(tokens) if begin <= token.start < end]
         if not inside:
             return
         tokens = tokens[inside[0] : inside[-1] + 1]
         words = words[inside[0] : inside[-1] + 1]
-        at = _cut(tokens)
-        if at == len(tokens):
+        split = _cut(tokens)
+        if split == len(tokens):
             _count(self._heads, key, (_closed(_kept(words)), _kind(tokens[-1].tag)))
             self._hear(key, "", tokens, words)
             return
-        place = tokens[at].start - begin
-        if at == 0 or place <= 0:
+        length = tokens[split].start - begin
+        if split == 0 or length <= 0:
             return
-        kind = _kind(tokens[at - 1].tag)
-        _count(self._heads, key[:place], (_closed(_kept(words[:at])), kind))
-        if not tokens[at].tag.startswith("E"):
+        kind = _kind(tokens[split - 1].tag)
+        _count(self._heads, key[:length], (_closed(_kept(words[:split])), kind))
+        if not tokens[split].tag.startswith("E"):
             # Behind an ending stands a verb: 못하-는, 못하-지, 못하-고 make no noun of 못하.
-            self._hear(key[:place], key[place:], tokens[:at], words[:at])
-        tail = (_kept(words[at:]), kind, ending(tokens[-1]))
-        _count(self._tails, (key[place:], _final(key[place - 1])), tail)
+            self._hear(key[:length], key[length:], tokens[:split], words[:split])
+        tail = (_kept(words[split:]), kind, ending(tokens[-1]))
+        _count(self._tails, (key[length:], _final(key[length - 1])), tail)
 
     def _hear(
         self, head: str, tail: str, tokens: Sequence[Morpheme], words: Sequence[Analysis]
@@ -243,9 +243,9 @@ class EojeolComposer:
         """The one way to read `eojeol`, None when there is none or more than one."""
         readings: dict[Analysis, int] = {}
         shown: dict[Analysis, str] = {}
-        for place in range(1, len(eojeol)):
-            tails = self._tails.get((eojeol[place:], _final(eojeol[place - 1])))
-            heads = self._heads.get(eojeol[:place]) if tails else None
+        for length in range(1, len(eojeol)):
+            tails = self._tails.get((eojeol[length:], _final(eojeol[length - 1])))
+            heads = self._heads.get(eojeol[:length]) if tails else None
             if not heads or not tails:
                 continue
             for (words, kind), often in heads.items():
@@ -263,16 +263,16 @@ class EojeolComposer:
 def _cut(tokens: Sequence[Morpheme]) -> int:
     """Number of morphemes that belong to the head: up to the last content morpheme, and those that
     melt with it (했 is 하 and 었)."""
-    at = len(tokens)
-    while at and tokens[at - 1].tag.startswith(_FUNCTIONAL):
-        at -= 1
-    if at == 0:
+    head = len(tokens)
+    while head and tokens[head - 1].tag.startswith(_FUNCTIONAL):
+        head -= 1
+    if head == 0:
         return 0
-    end = max(token.start + token.len for token in tokens[:at])
-    while at < len(tokens) and tokens[at].start < end:
-        end = max(end, tokens[at].start + tokens[at].len)
-        at += 1
-    return at
+    end = max(token.start + token.len for token in tokens[:head])
+    while head < len(tokens) and tokens[head].start < end:
+        end = max(end, tokens[head].start + tokens[head].len)
+        head += 1
+    return head
 
 
 def _kept(words: Sequence[Analysis]) -> Analysis:
@@ -294,10 +294,10 @@ def _kind(tag: str) -> str:
 
 def _final(letter: str) -> int:
     """What a particle's form depends on: 0 no final consonant, 1 ㄹ, 2 another, -1 no Hangul."""
-    at = ord(letter) - _SYLLABLE
-    if not 0 <= at < 11_172:
+    syllable = ord(letter) - _SYLLABLE
+    if not 0 <= syllable < 11_172:
         return -1
-    final = at % 28
+    final = syllable % 28
     return 0 if final == 0 else 1 if final == 8 else 2
 
 
@@ -536,23 +536,23 @@ class KiwiTokenizer:
             for parts in batch
         ]
         spans = [
-            (at, first, last)
-            for at, readings in enumerate(known)
+            (sentence, first, last)
+            for sentence, readings in enumerate(known)
             for first, last in _gaps(readings, self._context)
         ]
-        texts = [batch[at][first:last] for at, first, last in spans]
+        texts = [batch[sentence][first:last] for sentence, first, last in spans]
         for (sentence, first, _), span in zip(spans, self._analyse(texts), strict=True):
             readings = known[sentence]
-            for at, analysed in enumerate(span, start=first):
+            for i, analysed in enumerate(span, start=first):
                 # A neighbour that only lent its context was itself seen without its own.
-                if readings[at] is not None:
+                if readings[i] is not None:
                     continue
                 if self._readings is None:
-                    readings[at] = analysed.reading()
+                    readings[i] = analysed.reading()
                 else:
-                    before = readings[at - 1] if at else None
+                    before = readings[i - 1] if i else None
                     shown = before.ending if before is not None else ""
-                    readings[at] = self._readings.learn(batch[sentence][at], shown, analysed)
+                    readings[i] = self._readings.learn(batch[sentence][i], shown, analysed)
         return [linked(parts, readings) for parts, readings in zip(batch, known, strict=True)]
 
     def _analyse(self, spans: list[list[str]]) -> Iterator[list[Analysed]]:
@@ -574,13 +574,13 @@ class KiwiTokenizer:
 
         Kiwi reads 10: 30 as one morpheme: each eojeol gets its part of it.
         """
-        analysed, at, base = [], 0, 0
+        analysed, following, base = [], 0, 0
         over: list[MorphemePart] = []  # what the last morpheme holds of the next eojeol
         for part in parts:
-            begin, end = at, base + len(part)
-            while at < len(tokens) and tokens[at].start <= end:
-                at += 1
-            own: list[Morpheme] = [*over, *tokens[begin:at]]
+            begin, end = following, base + len(part)
+            while following < len(tokens) and tokens[following].start <= end:
+                following += 1
+            own: list[Morpheme] = [*over, *tokens[begin:following]]
             over = []
             if own and own[-1].start + own[-1].len > end:
                 last = own.pop()
@@ -613,10 +613,10 @@ def _digest(config: TextConfig) -> str:
 def _gaps(known: Sequence[object], context: int) -> list[tuple[int, int]]:
     """Spans [first, last) around runs of None, widened by `context` on both sides and joined."""
     spans: list[tuple[int, int]] = []
-    for at, value in enumerate(known):
+    for position, value in enumerate(known):
         if value is not None:
             continue
-        first, last = max(0, at - context), min(len(known), at + context + 1)
+        first, last = max(0, position - context), min(len(known), position + context + 1)
         if spans and first <= spans[-1][1]:
             spans[-1] = (spans[-1][0], last)
         else:

@@ -189,11 +189,11 @@ def _unspelled(match: re.Match[str], counts: Counter[str]) -> str:
 def _of_words(match: re.Match[str], written: str, begin: int, end: int) -> bool:
     """Whether all that is said in a part belongs to words: 30일 25, 1234이고, 1234 IBK."""
     run, text, start = match[0], match.string, match.start()
-    for at in range(begin, end):
-        if written[at] != run[at] and not (
-            text[start + at + 1 : start + at + 2].isalpha()
-            if at == end - 1
-            else run[at] in "일이" and run[at - 1 : at].isdecimal() and run[at + 1] == " "
+    for i in range(begin, end):
+        if written[i] != run[i] and not (
+            text[start + i + 1 : start + i + 2].isalpha()
+            if i == end - 1
+            else run[i] in "일이" and run[i - 1 : i].isdecimal() and run[i + 1] == " "
         ):
             return False
     return True

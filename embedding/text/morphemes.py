@@ -104,7 +104,7 @@ def join(tokens: Iterable[Morpheme]) -> Iterator[tuple[str, str, int]]:
     """(form, tag, number of the first) of the morphemes, prefixes and one-syllable nouns joined."""
     form, tag, first, end = "", "", 0, -1
     single = False
-    for at, token in enumerate(tokens):
+    for number, token in enumerate(tokens):
         start, length, own = token.start, token.len, token.tag
         noun = length == 1 and own in _NOUNS
         if start == end and (tag == "XPN" or (single and noun)):
@@ -113,7 +113,7 @@ def join(tokens: Iterable[Morpheme]) -> Iterator[tuple[str, str, int]]:
             continue
         if form:
             yield form, tag, first
-        form, tag, first, end = token.form, own, at, start + length
+        form, tag, first, end = token.form, own, number, start + length
         single = noun
     if form:
         yield form, tag, first

@@ -23,7 +23,7 @@ def eojeols(sentence: str) -> list[str]:
     words = sentence.split()
     if len(sentence) <= _LONGEST or all(len(word) <= _LONGEST for word in words):
         return words
-    return [word[at : at + _LONGEST] for word in words for at in range(0, len(word), _LONGEST)]
+    return [word[i : i + _LONGEST] for word in words for i in range(0, len(word), _LONGEST)]
 
 
 APART, BLANK, TOUCHES = 0, 1, 2

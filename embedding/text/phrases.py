@@ -107,7 +107,7 @@ class Phrases:
 
     def _count(self, documents: Sequence[Sequence[Passage]]) -> dict[str, _Seen]:
         seen: dict[str, _Seen] = {}
-        for at, document in enumerate(documents):
+        for number, document in enumerate(documents):
             nouns: set[str] = set()
             for passage in document:
                 surfaces, links = passage.surfaces, passage.links
@@ -128,7 +128,7 @@ class Phrases:
                     if use is None:
                         seen[key] = use = _Seen(tuple(passage.words[first:last]))
                     unspaced = all(link == TOUCHES for link in links[first + 1 : last])
-                    use.documents[at] = use.documents.get(at, False) or unspaced
+                    use.documents[number] = use.documents.get(number, False) or unspaced
             nouns.discard("")
             self._add(nouns)
         return seen
@@ -160,11 +160,11 @@ class Phrases:
                 self._candidates.put(key, chain)
             before = len(chain.voices) // _MARK
             chain.count += len(use.documents)
-            for at, unspaced in use.documents.items():
-                chain.since = min(chain.since, published[at])
-                chain.voices = _with(chain.voices, marks[at], max(self._voices, EARLIER))
+            for number, unspaced in use.documents.items():
+                chain.since = min(chain.since, published[number])
+                chain.voices = _with(chain.voices, marks[number], max(self._voices, EARLIER))
                 if unspaced:
-                    chain.unspaced = _with(chain.unspaced, marks[at], UNSPACED_VOICES)
+                    chain.unspaced = _with(chain.unspaced, marks[number], UNSPACED_VOICES)
             if (
                 len(chain.voices) >= _MARK * self._voices
                 and len(chain.unspaced) >= _MARK * UNSPACED_VOICES
@@ -174,7 +174,7 @@ class Phrases:
                 self._found.put(key, word)
                 self.found += 1
                 chain.voices = chain.unspaced = b""  # who writes it now is counted for the phrase
-                joined = min(published[at] for at in use.documents)
+                joined = min(published[number] for number in use.documents)
                 yield Phrase(word, use.parts, chain.since, joined, before)
 
     def _keeps_together(self, key: str, count: float) -> bool:
@@ -203,17 +203,17 @@ class Phrases:
 
     def _segments(self, chain: list[str]) -> Iterator[tuple[int, int, str]]:
         """(first, last, surface) of a chain's parts: the longest phrase from the left each time."""
-        at, end = 0, len(chain)
-        while at < end:
-            for stop in range(min(end, at + _MOST_PARTS), at + 1, -1):
-                word = self._found.get(_SEPARATOR.join(chain[at:stop]))
+        begin, end = 0, len(chain)
+        while begin < end:
+            for stop in range(min(end, begin + _MOST_PARTS), begin + 1, -1):
+                word = self._found.get(_SEPARATOR.join(chain[begin:stop]))
                 if word is not None:
-                    yield at, stop, word
-                    at = stop
+                    yield begin, stop, word
+                    begin = stop
                     break
             else:
-                yield at, at + 1, chain[at]
-                at += 1
+                yield begin, begin + 1, chain[begin]
+                begin += 1
 
 
 @dataclass(slots=True)
@@ -224,10 +224,10 @@ class _Count:
 def _chains(links: Sequence[int]) -> Iterator[tuple[int, int]]:
     """[first, last) of each run of linked words; a word that is not linked is a run alone."""
     first = 0
-    for at in range(1, len(links)):
-        if not links[at]:
-            yield first, at
-            first = at
+    for position in range(1, len(links)):
+        if not links[position]:
+            yield first, position
+            first = position
     if links:
         yield first, len(links)
 
@@ -236,7 +236,7 @@ def _with(marks: bytes, mark: bytes, most: int) -> bytes:
     """The marks with one more, unless it is among them or they are enough."""
     if len(marks) >= _MARK * most:
         return marks
-    for at in range(0, len(marks), _MARK):
-        if marks[at : at + _MARK] == mark:
+    for begin in range(0, len(marks), _MARK):
+        if marks[begin : begin + _MARK] == mark:
             return marks
     return marks + mark

@@ -240,10 +240,10 @@ class VocabularyStatistics:
     def update(self, block: TokenBlock) -> None:
         occurrences = np.bincount(block.codes, minlength=len(block.words))
         new = []
-        for at, word in enumerate(block.words):
+        for code, word in enumerate(block.words):
             if not self._seen.get(word):
                 self._seen.put(word, True)
-                new.append(at)
+                new.append(code)
         unseen = int(occurrences[new].sum())
         self._unseen += unseen
         for name, n in (
