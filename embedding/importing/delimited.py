@@ -45,6 +45,8 @@ _AGAIN = 1 << 28
 """Characters of all records that are read again because of quotes that are not closed."""
 _OPEN = "a quote is opened and not closed"
 _BROKEN = "bytes that are no text"
+_MOST_LEFT_OUT = 1 << 18
+"""Odd records that Arrow may meet before a good one: their reasons are in memory."""
 _LONG = 200
 """Characters of a name of a column, at most."""
 
@@ -262,7 +264,8 @@ def _batches(
     """
 
     def skip(row: Any) -> str:
-        if layout.record and re.search(layout.record, row.text):
+        swallows = layout.record and re.search(layout.record, row.text)
+        if swallows or len(left_out) >= _MOST_LEFT_OUT:
             return "error"
         number = row.number - 1 - int(layout.headed)
         left_out[number] = f"{row.actual_columns} values for {row.expected_columns} columns"
