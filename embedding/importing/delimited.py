@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from embedding.importing.encodings import ENCODING_BYTES, FoundEncoding, Utf8Text, encoding_of
+from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
 from embedding.importing.opening import lines_of, opened
 from embedding.importing.readers import (
     READERS,
@@ -78,9 +78,10 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
                 if last and (file.cut or text.tail.endswith(b'"' + value)):
                     left_out.setdefault(max([following - 1, *left_out]), _CUT)
                 good = (numbers >= since) & ~np.isin(numbers, list(left_out))
+                texts = {name: column.filter(good) for name, column in columns.items()}
                 yield RawRecords(
                     tuple(numbers[good].tolist()),
-                    {name: _or_null(column.filter(good)) for name, column in columns.items()},
+                    {n: pc.if_else(pc.equal(it, ""), None, it) for n, it in texts.items()},
                     tuple(_taken(left_out, since, following)),
                     file.done,
                     encoding.note,
@@ -88,7 +89,11 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         except pa.ArrowInvalid:
             # A record is longer than Arrow's block, or a quote is closed by another line or none:
             # from there on each record is read by itself.
-            yield from _slowly(path, encoding, layout, max(since, following))
+            with opened(path) as again:
+                text = Utf8Text(again, encoding.name, layout.above)
+                rows = islice(enumerate(_rows(text, layout)), max(since, following), None)
+                records = ((number, _fields(row, layout, text.replaced)) for number, row in rows)
+                yield from in_columns(records, lambda: again.done, note=encoding.note)
             return
         yield RawRecords((), {}, tuple(_taken(left_out, since)), 1.0)
 
@@ -99,21 +104,6 @@ def _taken(left_out: dict[int, str], since: int, until: float = math.inf) -> Ite
         reason = left_out.pop(number)
         if number >= since:
             yield WrongRecord(number, reason)
-
-
-def _or_null(values: pa.StringArray) -> pa.StringArray:
-    return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
-
-
-def _slowly(
-    path: Path, encoding: FoundEncoding, layout: _Layout, since: int
-) -> Iterator[RawRecords]:
-    """The records from number `since` on, one after the other, however long they are."""
-    with opened(path) as file:
-        text = Utf8Text(file, encoding.name, layout.above)
-        rows = islice(enumerate(_rows(text, layout)), since, None)
-        records = ((number, _fields(row, layout, text.replaced)) for number, row in rows)
-        yield from in_columns(records, lambda: file.done, note=encoding.note)
 
 
 def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:

@@ -415,7 +415,7 @@ def _without_markup(values: pa.StringArray) -> pa.StringArray:
 #     .NAME.state   how much of both counts, and what whoever writes must know to go on
 #
 # After a kill the first two are cut to what the third says.
-_FORMAT = 1
+_FORMAT = 2
 _LINE = np.dtype([("when", "<f8"), ("bytes", "<i8")])
 _TOGETHER = 8192
 """Lines that are copied at once when they are brought into order."""
@@ -624,6 +624,9 @@ class ImportResult:
     sorted: bool = False
     resumed: int = 0
 
+    def __post_init__(self) -> None:
+        self.wrong = Counter(self.wrong)
+
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "wrong": dict(self.wrong), "left_out": sum(self.wrong.values())}
 
@@ -706,27 +709,22 @@ class _Run:
         state = file.state
         self._request, self._plans, self._file, self._marks = request, plans, file, marks
         self._key = bytes.fromhex(state.get("key", "")) or request.key or secrets.token_bytes(32)
-        self._at, self._since = int(state.get("file", 0)), int(state.get("record", 0))
-        self._times: list[float] = list(state.get("times", []))
-        self._result = ImportResult(
-            records=int(state.get("records", 0)),
-            wrong=Counter(state.get("wrong", {})),
-            examples=list(state.get("examples", [])),
-            notes=list(state.get("notes", [])),
-            resumed=int(state.get("records", 0)),
-        )
+        self._file_number, self._since = int(state.get("file", 0)), int(state.get("record", 0))
+        self._times: list[float] = state.get("times", [])
+        self._result = ImportResult(**state.get("result", {}))
+        self._result.resumed = self._result.records
 
     def run(self, show: ImportProgress) -> ImportResult:
         sizes = [plan.path.stat().st_size for plan in self._plans]
         saved = time.monotonic()
-        while self._at < len(self._plans):
-            plan, before = self._plans[self._at], sum(sizes[: self._at])
+        for number in range(self._file_number, len(self._plans)):
+            plan, before, size = self._plans[number], sum(sizes[:number]), sizes[number]
             conversion = Conversion(plan.mapping, self._request.dates, Pseudonyms(self._key))
             records = READERS.get(plan.reader)
             try:
                 for raw in records(plan.path, self._request.reading, self._since):
                     self._take(plan.path, raw, *conversion.convert(raw))
-                    show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
+                    show((before + raw.done * size) / sum(sizes), self._result.records)
                     if time.monotonic() - saved >= _KEEP_S:
                         self._keep()
                         saved = time.monotonic()
@@ -734,7 +732,7 @@ class _Run:
                 # Its head could be read: what is damaged behind it costs itself alone.
                 self._result.wrong[_REST] += 1
                 self._result.notes.append(str(error))
-            self._at, self._since = self._at + 1, 0
+            self._file_number, self._since = number + 1, 0
         if self._times:
             first, last = (datetime.fromtimestamp(when, UTC).date() for when in self._times)
             self._result.first, self._result.last = first.isoformat(), last.isoformat()
@@ -766,16 +764,12 @@ class _Run:
         self._since = max(self._since, raw.next)
 
     def _keep(self) -> None:
-        result = self._result
         self._file.keep(
             {
                 "of": self._marks,
-                "file": self._at,
+                "file": self._file_number,
                 "record": self._since,
-                "records": result.records,
-                "wrong": result.wrong,
-                "examples": result.examples,
-                "notes": result.notes,
+                "result": vars(self._result),
                 "times": self._times,
                 "key": self._key.hex(),
             }
