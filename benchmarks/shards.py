@@ -109,7 +109,9 @@ class Rig:
 
     def __init__(self, shards: int, dim: int) -> None:
         self.shards, self.dim, self.sequence, self.admitted = shards, dim, 0, 0
-        config = ServerConfig(shards=shards, device="cpu").model_copy(update={"initial_rows": 1024})
+        config = ServerConfig.model_validate({"shards": shards, "device": "cpu"}).model_copy(
+            update={"initial_rows": 1024}
+        )
         self.fleet = Fleet(shard_specs(config, dim=dim, seed=1, identity="bench"))
         locations = self.fleet.start()
         self.log = ShardLog(1)

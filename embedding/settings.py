@@ -42,7 +42,7 @@ from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import PageConfig, WebConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.spec import check_replay, check_rounds
+from embedding.worker.spec import check_policy, check_replay
 
 PREFIX = "YEORON_"
 SETTINGS_VARIABLE = "YEORON_SETTINGS"
@@ -309,7 +309,7 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         check_replay(self.model, self.stream, self.node)
-        check_rounds(self.sync.policy, self.model, self.exchange)
+        check_policy(self.sync.policy, self.model, self.exchange)
         return self
 
     @classmethod

@@ -28,6 +28,7 @@ from embedding.backup.manifest import (
 )
 from embedding.backup.repositories import BackupRepository, open_repository
 from embedding.exchange.channel import ask
+from embedding.exchange.placement import layout, placement
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.private import private_folder
 from embedding.server.recovery.checkpoint import NOTES, kept_out, numbers
@@ -47,13 +48,10 @@ def state_folder(settings: Settings) -> Path:
     return settings.server.state_dir or settings.paths.checkpoints
 
 
-def shard_folders(settings: Settings) -> list[Path]:
-    """Where each shard keeps its checkpoints; none where the rows lie in the server."""
-    server = settings.server
-    if server.shards == 1 and server.split == "rows":
-        return []
-    home = server.shards_dir or state_folder(settings)
-    return [home / f"shard-{index}" for index in range(server.shards)]
+def row_folders(settings: Settings) -> list[Path]:
+    """Where other processes than the server keep checkpoints of rows."""
+    kind = placement(settings.server)
+    return [] if kind is None else kind.folders(settings.server, state_folder(settings))
 
 
 def collect(settings: Settings, into: Path, checkpoint: Callable[[], None]) -> dict[str, str]:
@@ -108,7 +106,7 @@ def _together(
             shutil.rmtree(into / "checkpoints", ignore_errors=True)
             try:
                 _state(state, into / "checkpoints")
-                for folder in shard_folders(settings):
+                for folder in row_folders(settings):
                     _state(folder, into / "checkpoints" / folder.name)
             except FileNotFoundError:
                 continue  # removed for a newer one in the meantime
@@ -216,8 +214,7 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
         "formats": dict(STORED_FORMATS),
         "model": settings.digest(),
         "pool": settings.cluster.pool,
-        "shards": settings.server.shards,
-        "split": settings.server.split,
+        **layout(settings.server),
         "databases": kinds,
         "server_host": elsewhere,
     }

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from embedding.backup.collecting import shard_folders, state_folder
+from embedding.backup.collecting import row_folders, state_folder
 from embedding.backup.databases import (
     check_loadable,
     database_addresses,
@@ -30,7 +30,7 @@ from embedding.backup.manifest import (
 )
 from embedding.backup.repositories import BackupRepository, open_repository
 from embedding.backup.staging import STAGE, VERIFIED
-from embedding.exchange.sharding import Split, check_split, sharding
+from embedding.exchange.placement import RowLayout, layout, needed_placement
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
 from embedding.kernel.private import private_folder
@@ -65,7 +65,7 @@ def restore(
                 )
             _fetch(repository, manifest, stage)
             tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
-            _reshard(settings, manifest, stage, tell)
+            _move_rows(settings, manifest, stage, tell)
             _load(settings, stage, manifest)
             with replaced(stage / VERIFIED) as file:
                 file.write(manifest.digest.encode())
@@ -109,7 +109,9 @@ def _check(settings: Settings, manifest: BackupManifest) -> None:
             )
     _check_server(settings, manifest)
     _check_places(settings, manifest)
-    check_split(*_splits(settings, manifest))
+    was, now = _layouts(settings, manifest)
+    if was != now:
+        needed_placement().check_move(was, now)
     addresses = database_addresses(settings)
     for part, kind in manifest.databases.items():
         check_loadable(part, kind, addresses[part])
@@ -134,7 +136,7 @@ def _check_places(settings: Settings, manifest: BackupManifest) -> None:
     """Refuse settings by which a store lies elsewhere than where it would be put."""
     home, addresses = settings.paths.home.resolve(), database_addresses(settings)
     stores = {home / "checkpoints": [state_folder(settings)]}
-    stores[home / "checkpoints"] += [folder.parent for folder in shard_folders(settings)]
+    stores[home / "checkpoints"] += [folder.parent for folder in row_folders(settings)]
     for part, kind in manifest.databases.items():
         if kind == "sqlite" and database_kind(addresses[part]) == "sqlite":
             stores[home / part] = [sqlite_file(addresses[part]).parent]
@@ -171,26 +173,25 @@ def _fetch(repository: BackupRepository, manifest: BackupManifest, stage: Path) 
             )
 
 
-def _splits(settings: Settings, manifest: BackupManifest) -> tuple[Split, Split]:
-    """How the rows lay on shards, and how they are to lie."""
-    server = settings.server
-    return (manifest.shards, manifest.split), (server.shards, server.split)
+def _layouts(settings: Settings, manifest: BackupManifest) -> tuple[RowLayout, RowLayout]:
+    """How the rows lay, and how they are to lie."""
+    return {"shards": manifest.shards, "split": manifest.split}, layout(settings.server)
 
 
-def _reshard(
+def _move_rows(
     settings: Settings, manifest: BackupManifest, stage: Path, tell: Callable[[str], None]
 ) -> None:
-    """Rows to as many shards as the settings say."""
-    was, now = _splits(settings, manifest)
+    """Rows to the processes that the settings ask for."""
+    was, now = _layouts(settings, manifest)
     folder = stage / "checkpoints"
     if was == now or not folder.is_dir():
         return
-    fresh = stage / "resharded"
+    fresh = stage / "moved"
     model = settings.model
-    sharding().reshard(folder, fresh, was, now, dim=model.width, buckets=model.gram_rows)
+    needed_placement().move(folder, fresh, was, now, dim=model.width, buckets=model.gram_rows)
     shutil.rmtree(folder)
     fresh.rename(folder)
-    tell(f"Rows of {was[0]} shards were moved to {now[0]}.")
+    tell(f"Rows of {was['shards']} shards were moved to {now['shards']}.")
 
 
 def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:

@@ -25,9 +25,6 @@ ServerOption = Annotated[
     ),
 ]
 
-_OWNERS = {"lbfgs_": "sandblaster"}
-"""What the names of settings begin with that one policy alone reads."""
-
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
@@ -113,8 +110,15 @@ def policy(
     if as_json:
         print_json(shown)
         return
-    others = tuple(name for name, owner in _OWNERS.items() if owner != shown.get("policy"))
-    own = {key: value for key, value in shown.items() if not key.startswith(others)}
+    from embedding.server.config import SyncConfig
+
+    others = {
+        name
+        for kind in SyncConfig.ADDED or ()
+        if kind.ONLY and shown.get("policy") not in kind.ONLY
+        for name in kind.model_fields
+    }
+    own = {key: value for key, value in shown.items() if key not in others}
     for key, value in own.items():
         print_line(f"{key:<22} {value}")
     if left_out := len(shown) - len(own):

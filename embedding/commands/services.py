@@ -91,9 +91,10 @@ def serve(
     keep_private()
     chosen = settings()
     more, own = by_section(given_options(context), SERVER_OPTIONS), chosen.server.model_dump()
-    group = {**own["group"], **more.get("server.group", {})}
     address = {} if listen is None else parse_listen(listen)
-    server = {**own, **more.get("server", {}), **address, "group": group}
+    server = {**own, **more.get("server", {}), **address}
+    if group := more.get("server.group"):
+        server["group"] = {**own.get("group", {}), **group}
     rules = sync_settings(sync_setting, "--policy") | more.get("sync", {})
     run(
         chosen,
@@ -104,17 +105,14 @@ def serve(
 
 
 def _tell(running: ParameterServer) -> None:
-    state, shards = running.state, running.config.shards
-    columns = running.config.split == "columns"
-    rows = str(state.tables.device)
-    if shards > 1 or columns:
-        rows = f"{shards} shards" + (" of columns" if columns else "")
-    group = running.config.group
-    if group.leader is not None:
-        rows = f"{rows}, group {group.name} that follows {group.leader}"
+    state = running.state
+    where = state.rows.where
+    if running.link is not None:
+        group = running.link.describe()
+        where = f"{where}, group {group['group']} that follows {group['leader']}"
     print_line(
         f"yeoron: parameter server ready at {running.location}, status at "
-        f"{running.http_url}/status, on {rows}, policy {state.machine.config.policy}",
+        f"{running.http_url}/status, on {where}, policy {state.machine.config.policy}",
         to=errors,
     )
 

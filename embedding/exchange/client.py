@@ -91,7 +91,7 @@ class ParameterClient(Session[Push]):
             self.make_room()
             sent = self.feedback.encode(push, rest=rest)
             # Through an aggregator a push is part of a sum: the kept rows do not follow it.
-            keeps = bool(self.config.cache_bytes) and self.relay is None
+            keeps = self.rows.keeps and self.relay is None
             sent = replace(sent, keeps=keeps)
             try:
                 self.log.add(sent)

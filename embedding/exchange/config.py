@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from embedding.exchange.compression.traits import COMPRESSIONS
-from embedding.kernel.config import Config, extended
+from embedding.kernel.config import Config, Location, extended
 from embedding.models.config import ModelConfig
-
-
-def _reached(location: str) -> str:
-    if re.fullmatch(r"grpc(\+tcp|\+tls)?://.+:\d+", location) is None:
-        raise ValueError("grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS, is accepted")
-    return location
-
-
-Location = Annotated[str, AfterValidator(_reached)]
-"""Where a server's exchange is reached."""
 
 _Compression = Annotated[str, AfterValidator(COMPRESSIONS.check)]
 """Name of a registered way of writing deltas."""
@@ -56,19 +45,11 @@ class ExchangeConfig(Config):
     """How pulled rows travel. The server adds up in float32: a delta is taken against the rounded
     row that the node got, so that rounding does not accumulate."""
 
-    pulls: Literal["rows", "changes"] = "rows"
-    """What a pull brings: whole rows, or how far each is from what the node has of it, in steps as
-    `threshold` writes them (needs cache_bytes; docs/concepts/wire.md)."""
-
     compression: _Compression = "fp16"
     """How pushed deltas travel: none (float32), fp16 (float16), threshold (multiples of a step,
     Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
     Aji 2017), or a way that another package adds (docs/extending.md). What the last three leave out
     is fed back into later pushes (docs/concepts/wire.md)."""
-
-    cache_bytes: int = Field(default=0, ge=0)
-    """Memory of a node for rows that it keeps from one pull to the next, so that only those that
-    other nodes have changed are sent again, or what changed of them (pulls); 0 keeps none."""
 
     connect_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds for which a client keeps trying to reach a server that is away."""
@@ -90,15 +71,6 @@ class ExchangeConfig(Config):
     # Pushes kept until they are in a checkpoint; a push beyond that asks for one and waits.
     max_unconfirmed: ClassVar = 512
     max_unconfirmed_bytes: ClassVar = 1024 * 1024 * 1024  # Memory that those pushes may take.
-
-    @model_validator(mode="after")
-    def _changes_of_kept_rows(self) -> ExchangeConfig:
-        if self.pulls == "changes" and not self.cache_bytes:
-            raise ValueError(
-                "pulls changes with cache_bytes 0: a change is one of a row that the node keeps; "
-                "set cache_bytes (256 MiB hold 100,000 rows of each table at dimension 200)"
-            )
-        return self
 
 
 _SetupName = Annotated[str, Field(min_length=1, max_length=40)]

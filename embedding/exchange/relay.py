@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
+from embedding.exchange.topology import RelaySpec
 from embedding.exchange.wire import Message
 from embedding.kernel.registry import NoTraits, Registry
 
@@ -15,7 +17,7 @@ TOGETHER = "together"
 
 
 class Relay(Protocol):
-    """A node's line to the aggregator of its group; one thread uses it."""
+    """A node's line to where the pushes of its group are added up; one thread uses it."""
 
     def push(self, push: Push, session: int) -> Message | None:
         """The server's answer; None: the push has to go to the server itself.
@@ -38,31 +40,27 @@ class Aggregation(Protocol):
 
     @staticmethod
     def check_request(request: Any) -> None:
-        """ConfigError for what of a `TrainRequest` does not go with it."""
+        """ConfigError for what of a `TrainRequest` does not go with the groups that it asks for."""
 
     @staticmethod
-    def running(
-        server: str, config: ExchangeConfig, *, group: str, wait_s: float
-    ) -> AbstractContextManager[str]:
-        """The address of an aggregator in a process of its own, for the length of a `with` block.
-
-        wait_s  how long pushes wait for a node of the group that does not come
-        """
+    def trained(request: Any, server: str) -> AbstractContextManager[Sequence[RelaySpec]]:
+        """Where each group of nodes of a `TrainRequest` has its pushes added up, in processes that
+        live as long as the `with` block; none where it asks for no groups."""
 
     @staticmethod
-    def line(location: str, *, group: str, config: ExchangeConfig, timeout_s: float) -> Relay:
-        """A node's line to an aggregator that waits `timeout_s` for the others."""
+    def line(relay: RelaySpec, config: ExchangeConfig) -> Relay:
+        """A node's line to such a process."""
 
     @staticmethod
     def taken(state: Any, message: Message) -> Message:
-        """What a server (`ServerState`) answers to pushes of a group; its aggregator is no node
+        """What a server (`ServerState`) answers to pushes of a group; who adds them up is no node
         and greets nobody."""
 
 
 RELAYS: Registry[type[Aggregation], NoTraits] = Registry("way of adding pushes up", "yeoron.relays")
-"""A training with aggregators takes the first; the core has none."""
+"""The first is taken; the core has none."""
 
 
-def aggregation() -> type[Aggregation]:
+def needed_relays() -> type[Aggregation]:
     """The way in which pushes are added up; ConfigError where none is installed."""
-    return RELAYS.needed("topology.aggregators: nothing here adds pushes up", "0")
+    return RELAYS.needed("pushes of several nodes in one message: nothing here adds pushes up")

@@ -32,10 +32,13 @@ Asked = Mapping[Table, IntArray]
 class KeptRows:
     """What a node has of the rows of a server, or of a shard; here nothing. Not thread-safe.
 
+    kind           what a pull brings
+    keeps          whether anything is kept
     asked, spared  rows that pulls named so far, and those of them that did not travel
     nbytes         memory of the rows that the node has
     """
 
+    kind, keeps = "rows", False
     asked = spared = 0
 
     @property
@@ -117,10 +120,14 @@ class KeepingRows(Protocol):
     """A way of keeping rows: the node's side, made of its settings.
 
     compression  the way of writing pushes whose kernels it uses, to be loaded ahead; "": none
+    wanted       whether the settings ask for it
     of_stream    a server's side, of a server whose tables' first vectors have this seed
     """
 
     compression: ClassVar[str]
+
+    @staticmethod
+    def wanted(config: ExchangeConfig) -> bool: ...
 
     @staticmethod
     def of_stream(seed: int) -> KeptByNode: ...
@@ -129,32 +136,28 @@ class KeepingRows(Protocol):
 
 
 CHANGES: Registry[KeepingRows, NoTraits] = Registry("way of pulling changes", "yeoron.changes")
-"""A node whose pulls are of changes takes the first; the core has none."""
-
-
 CACHES: Registry[KeepingRows, NoTraits] = Registry("way of keeping rows", "yeoron.caches")
-"""A node that keeps rows and pulls no changes takes the first; the core has none."""
+"""The first of each is asked whether a node's settings want it; the core has none."""
+
+
+def _kinds() -> list[KeepingRows]:
+    return [kind for kind in (CHANGES.first(), CACHES.first()) if kind is not None]
+
+
+def keeping(config: ExchangeConfig) -> KeepingRows | None:
+    """How a node of these settings keeps rows; None: it keeps none."""
+    return next((kind for kind in _kinds() if kind.wanted(config)), None)
 
 
 def kept_rows(config: ExchangeConfig) -> KeptRows:
-    """What a node keeps as the settings say; ConfigError where nothing here does that."""
-    if config.pulls == "changes":
-        return needed_changes()(config)
-    if not config.cache_bytes:
-        return KeptRows()
-    wanted = f"cache_bytes {config.cache_bytes}: nothing here keeps rows"
-    return CACHES.needed(wanted, "0")(config)
-
-
-def needed_changes() -> KeepingRows:
-    """The way of pulling changes; ConfigError where none is installed."""
-    return CHANGES.needed("pulls changes: nothing here pulls changes", "pulls rows")
+    """What a node keeps as the settings say."""
+    kind = keeping(config)
+    return KeptRows() if kind is None else kind(config)
 
 
 def kept_by_node(seed: int) -> list[KeptByNode]:
     """The server's side of a stream, of each way of keeping rows."""
-    kinds = (CHANGES.first(), CACHES.first())
-    return [kind.of_stream(seed) for kind in kinds if kind is not None]
+    return [kind.of_stream(seed) for kind in _kinds()]
 
 
 def answering(kept: Sequence[KeptByNode], message: Message, ids: Asked) -> Answering | None:
@@ -182,6 +185,16 @@ class NodeRows(ABC):
     def pull(self, request: PullRequest) -> PulledRows:
         """Rows as the policy lets them be read."""
 
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept from one pull to the next."""
+        return any(kept.keeps for kept in self.kept)
+
+    def training(self) -> Callable[[Any], Any] | None:
+        """A `MakeTraining` where the processes that hold the rows train on them; None: they do
+        not."""
+        return None
+
     @abstractmethod
     def learnt(self, push: Push) -> None:
         """The server has taken this push, whose deltas the kept rows follow."""
@@ -206,7 +219,7 @@ class NodeRows(ABC):
                 "residual_bytes": self.feedback.nbytes,
             },
             "cache": {
-                "kind": config.pulls,
+                "kind": next((kept.kind for kept in self.kept), "rows"),
                 "bytes": sum(kept.nbytes for kept in self.kept),
                 "rows_asked": sum(kept.asked for kept in self.kept),
                 "rows_spared": sum(kept.spared for kept in self.kept),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Callable, Mapping
@@ -52,6 +53,16 @@ ZoneName = Annotated[str, AfterValidator(known_zone)]
 """An IANA time zone that this machine knows."""
 
 
+def _reached(location: str) -> str:
+    if re.fullmatch(r"grpc(\+tcp|\+tls)?://.+:\d+", location) is None:
+        raise ValueError("grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS, is accepted")
+    return location
+
+
+Location = Annotated[str, AfterValidator(_reached)]
+"""Where a server's exchange is reached."""
+
+
 class Config(BaseModel):
     """A frozen configuration section; an unknown key is refused by name, and so is an infinite
     or undefined number.
@@ -85,6 +96,10 @@ class Config(BaseModel):
             if old in given:
                 raise ValueError(f"{old!r} is no setting any more; {instead}")
         return data
+
+    def idle(self) -> Mapping[str, str]:
+        """Settings that have no effect beside the others as they are, and why."""
+        return {}
 
     @classmethod
     def constants(cls) -> dict[str, Any]:

@@ -8,51 +8,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from embedding.exchange.config import Location
 from embedding.kernel.config import Config, ZoneName, extended
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.kernel.zones import zone_of
-
-
-class GroupConfig(Config):
-    """A server's place among server groups (docs/concepts/topologies.md)."""
-
-    INTERNAL: ClassVar = frozenset(("every_s", "rows"))
-
-    leader: Location | None = None
-    """Follow this server (grpc://HOST:PORT) and keep a replica of its rows; it is reached with this
-    server's token_file and tls_ca. Without it the server leads other groups, or is alone."""
-
-    name: str = Field(default="", max_length=200)
-    """Name by which the leader knows this group; it goes only with `leader` (--leader)."""
-
-    every_s: float = Field(default=1.0, gt=0, le=3600)
-    """Seconds between two exchanges with the leader; at most half of sync.liveness_timeout_s."""
-
-    rows: Literal["float16", "float32"] = "float16"
-    """How rows and what they moved by travel between groups. With float32 all replicas hold the
-    same bits once nothing moves any more, with float16 the same up to its rounding."""
-
-    # Constants: a file that sets one is refused.
-    # How far an occurrence of a word carries its rows to their point of rest: h of `group_shares`.
-    # 0 adds up all that groups moved, as Downpour does.
-    curvature: ClassVar = 0.03
-
-    @model_validator(mode="after")
-    def _named(self) -> GroupConfig:
-        if self.leader is not None and not self.name.strip():
-            raise ValueError(
-                f"leader {self.leader} without a name: the leader knows its groups by name; give "
-                "one (group.name, --group)"
-            )
-        if self.leader is None and self.name:
-            raise ValueError(
-                f"name {self.name} without a leader: only a group that follows has a name; give "
-                "the leader's address (group.leader, --leader) or no name"
-            )
-        return self
 
 
 @extended("sync")
@@ -93,7 +53,6 @@ class ServerConfig(Config):
             "config_digest",
             "corpus_digest",
             "initial_rows",
-            "shards_dir",
             "usage_words",
             "max_message_bytes",
         )
@@ -216,26 +175,9 @@ class ServerConfig(Config):
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""
 
-    shards: int = Field(default=1, ge=1, le=64)
-    """Processes that hold the rows; 1: the server's own. Each of several holds those of its ids,
-    and the server's own holds the vocabulary and says in which order rows change
-    (docs/concepts/server.md)."""
-
-    split: Literal["rows", "columns"] = "rows"
-    """What of the tables a shard holds: the rows of its ids, or some columns of every row. Columns
-    are learnt where they lie: nodes send words and one number an example, so that bytes do not
-    depend on the dimension (docs/concepts/topologies.md); sgns and cbow only."""
-
-    shards_dir: Path | None = None
-    """Folder of the shards' checkpoints; None takes state_dir. Without any a shard that dies takes
-    its rows with it."""
-
-    group: GroupConfig = GroupConfig()
-    """This server's place among server groups."""
-
     tls_ca: Path | None = None
-    """PEM file of the authority that signed tls_cert, by which this process knows its shards and
-    the leading group's server; None takes tls_cert itself."""
+    """PEM file of the authority that signed tls_cert, by which this process knows those that serve
+    the same model; None takes tls_cert itself."""
 
     initial_rows: int = Field(default=16_384, ge=1)
     """Rows that the tables have at first; they are doubled when full."""
@@ -272,13 +214,6 @@ class ServerConfig(Config):
                 f"{held}, and windows of two time zones overlap; set server.timezone to {held}, "
                 "or begin in a new folder (paths.home) and read the text again."
             )
-
-    def of_primary(self) -> ServerConfig:
-        """As the primary of shards uses it. By columns no node has whole rows, to infer vectors of
-        words from or to add contexts up by."""
-        if self.split == "rows":
-            return self
-        return self.model_copy(update={"rare_mentions": 0, "usage": False})
 
     @model_validator(mode="after")
     def _listens_safely(self) -> ServerConfig:

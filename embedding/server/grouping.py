@@ -70,6 +70,10 @@ class ServerGroups(Protocol):
     """What makes servers to groups; `state` is a `ServerState`, which knows this module."""
 
     @staticmethod
+    def follows(config: ServerConfig) -> bool:
+        """Whether a server of these settings follows another."""
+
+    @staticmethod
     def following(config: ServerConfig) -> ServerConfig:
         """As a server that follows needs it: what only the leader keeps or cuts is left out."""
 
@@ -87,12 +91,13 @@ class ServerGroups(Protocol):
 
     @staticmethod
     def check_request(request: Any) -> None:
-        """ConfigError for what of a `TrainRequest` does not go with several groups."""
+        """ConfigError for what of a `TrainRequest` does not go with the groups that it asks for."""
 
     @staticmethod
     def trained(request: Any, leader: str) -> AbstractContextManager[Sequence[str]]:
-        """Where each group's server of a training (`TrainRequest`) is reached, the leader's first,
-        for the length of a `with` block. A process that dies is started again, at the same port.
+        """Where each server of a training (`TrainRequest`) is reached, the leader first, for the
+        length of a `with` block; the leader alone where no groups are asked for. A process that
+        dies is started again, at the same port.
         """
 
 
@@ -100,8 +105,7 @@ GROUPS: Registry[type[ServerGroups], NoTraits] = Registry("kind of server groups
 """A server takes the first; the core has none, and then nothing can follow a server."""
 
 
-def needed_groups(where: str) -> type[ServerGroups]:
-    """How servers become groups here; ConfigError, for what was set at `where`, if none is
-    installed.
-    """
-    return GROUPS.needed(f"{where}: nothing here makes server groups", "one server")
+def following(config: ServerConfig) -> type[ServerGroups] | None:
+    """How a server of these settings follows another; None: it does not."""
+    kind = GROUPS.first()
+    return kind if kind is not None and kind.follows(config) else None

@@ -150,9 +150,9 @@ class Companion:
     the server's lock itself."""
 
     @property
-    def pids(self) -> list[int]:
-        """Of the processes that it keeps."""
-        return []
+    def pids(self) -> dict[str, int]:
+        """Of the processes that it keeps, by name."""
+        return {}
 
     def start(self) -> None:
         """Begin, before ports open; PlatformError where that cannot be."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.placement import IN_SERVER, RowLayout
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError, UnavailableError
@@ -92,6 +93,7 @@ class RowStore(Part, ABC):
                    for both
     composer       makes vectors of rows
     local          whether the rows are in `tables`
+    layout         in which processes the rows lie
     nodes_hold_rows   whether nodes keep copies of rows and step on them by themselves
     full           why new words get no rows, a sentence; None while they do
     """
@@ -99,8 +101,14 @@ class RowStore(Part, ABC):
     tables: Tables
     composer: GramComposer
     local: bool
+    layout: RowLayout = IN_SERVER
     nodes_hold_rows: bool
     full: str | None
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """Where the rows lie, in words."""
 
     @abstractmethod
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
@@ -199,6 +207,10 @@ class LocalRows(RowStore):
                 "nodes share from the start or never; start the server with that policy."
             )
 
+    @property
+    def where(self) -> str:
+        return str(self.tables.device)
+
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """See RowStore; the slot of an n-gram is its bucket."""
         if table is Table.SUB:
@@ -273,7 +285,7 @@ class LocalRows(RowStore):
 
     def save(self) -> Saved:
         """See Part; the rows themselves are `own_copy`."""
-        return Saved({"shards": 1, "split": "rows"})
+        return Saved(dict(self.layout))
 
     def load(self, content: Content) -> None:
         """See Part; the vocabulary is there already."""

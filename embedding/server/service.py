@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedding.evaluation.gold import read_gold
-from embedding.exchange.sharding import sharding
+from embedding.exchange.placement import needed_placement
 from embedding.exchange.wire import whole
 from embedding.kernel.config import validate
 from embedding.kernel.errors import PlatformError, RefusedError
@@ -25,7 +25,7 @@ from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
 from embedding.server.flight.shell import ControlCall, FlightService, NodeSession
-from embedding.server.grouping import LeaderLink, needed_groups
+from embedding.server.grouping import LeaderLink, following
 from embedding.server.parts import Companion
 from embedding.server.policies.traits import POLICIES
 from embedding.server.recovery.checkpoint import CheckpointFolder
@@ -72,7 +72,7 @@ class ParameterServer:
         http: HttpService | None = None,
         pages: bool = True,
     ) -> None:
-        follows = needed_groups("group.leader") if config.group.leader is not None else None
+        follows = following(config)
         config = config if follows is None else follows.following(config)
         self.config = config
         self._traces = open_traces("server")
@@ -98,9 +98,9 @@ class ParameterServer:
                 self._companions.append(self.recovery)
             if not self.state.rows.local:
                 identity = secrets.token_hex(16) if folder is None else folder.identity()
-                shards = sharding().running(self.state.rows, config, identity=identity)
+                processes = needed_placement().running(self.state.rows, config, identity=identity)
                 # They start first and have the seed of the checkpoint.
-                self._companions.insert(0, shards)
+                self._companions.insert(0, processes)
             if follows is not None and leader is not None:
                 self.link = follows.link(self.state, leader, self._end)
                 self._companions.append(self.link)
@@ -247,8 +247,9 @@ class ParameterServer:
         }
 
     @property
-    def shard_pids(self) -> list[int]:
-        return [pid for companion in self._companions for pid in companion.pids]
+    def pids(self) -> dict[str, int]:
+        """Of the processes beside this one, by name."""
+        return {name: pid for each in self._companions for name, pid in each.pids.items()}
 
     def checkpoint(self, *, wait: bool) -> None:
         """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not.

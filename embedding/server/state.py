@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.placement import placement
 from embedding.exchange.protocol import (
     Ack,
     PulledRows,
@@ -23,7 +24,6 @@ from embedding.exchange.protocol import (
     Welcome,
     version_refused,
 )
-from embedding.exchange.sharding import sharding
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
 from embedding.server.admitting import WordAdmission
@@ -133,9 +133,9 @@ class ServerState:
     ) -> None:
         if upstream is not None:
             upstream.check(sync)
-        here = config.shards == 1 and config.split == "rows"
-        config = config if here else config.of_primary()
-        rows: Callable[[RowSetup], RowStore] = LocalRows if here else sharding().rows
+        elsewhere = placement(config)
+        config = config if elsewhere is None else elsewhere.primary(config)
+        rows: Callable[[RowSetup], RowStore] = LocalRows if elsewhere is None else elsewhere.rows
         self.config = config
         self.epoch = int(time.time() * 1000) if epoch is None else epoch
         self.lock = threading.RLock()
@@ -225,7 +225,7 @@ class ServerState:
             min_authors=self.words.anonymity.authors,
             min_sources=self.words.anonymity.sources,
             shards=self.rows.locations(),
-            split=self.config.split,
+            split=self.rows.layout["split"],
             liveness_s=sync.liveness_timeout_s,
         )
 

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import psutil
 
-from embedding.exchange.relay import aggregation
-from embedding.exchange.rows import kept_rows
-from embedding.exchange.sharding import sharding
-from embedding.kernel.devices import gpus
+from embedding.exchange.placement import PLACEMENTS
+from embedding.exchange.relay import RELAYS
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.traits import COUNT_MODELS
-from embedding.server.compatibility import SUMS_COMPRESSION, SUMS_POLICY
-from embedding.server.grouping import needed_groups
+from embedding.server.grouping import GROUPS
 from embedding.server.policies.traits import POLICIES
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
@@ -54,19 +51,23 @@ def check_options(request: TrainRequest) -> None:
             f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
             f"processes; at most {most} are accepted."
         )
-    if request.server.split == "columns" or request.server.shards > 1:
-        sharding().check_request(request)
+    if (rows := PLACEMENTS.first()) is not None:
+        rows.check_request(request)
     if POLICIES.traits(request.sync.policy).needs_shared_memory:
         training = in_place()
         if request.server.device == "cuda":
             training.check_model(request.model)
-    kept_rows(request.exchange)
     if request.dated is not None:
         _check_dated(request)
     tokenizer = request.text.tokenizer
     if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
-    _check_topology(request)
+    if (groups := GROUPS.first()) is not None:
+        groups.check_request(request)
+    if (check := request.topology.traits.check_request) is not None:
+        check(request)
+    if (relays := RELAYS.first()) is not None:
+        relays.check_request(request)
 
 
 def _check_dated(request: TrainRequest) -> None:
@@ -84,32 +85,6 @@ def _check_dated(request: TrainRequest) -> None:
         raise ConfigError(
             f"{request.corpus}: plain text has no dates; a .jsonl file (or .jsonl.xz) with date "
             "and text on each line is accepted."
-        )
-
-
-def _check_topology(request: TrainRequest) -> None:
-    """Raises ConfigError for a topology that does not go with the other options."""
-    topology, sync = request.topology, request.sync
-    if topology.server_groups > 1:
-        needed_groups(f"server_groups {topology.server_groups}").check_request(request)
-    if not topology.traits.sums:
-        if topology.aggregators:
-            aggregation().check_request(request)
-        return
-    where = f"topology {topology.kind}"
-    if topology.aggregators:
-        raise ConfigError(
-            f"{where} with aggregators {topology.aggregators}: groups push to the server; they are "
-            "accepted with topology ps."
-        )
-    SUMS_POLICY.check(sync.policy, where)
-    SUMS_COMPRESSION.check(request.exchange.compression, where)
-    mean, why = sync.combine == "mean", "what nodes moved is summed in shares"
-    refuse(where, (mean, "combine mean", why, "sum"))
-    if topology.backend == "nccl" and (cards := gpus()) < request.nodes:
-        raise ConfigError(
-            f"backend nccl: {request.nodes} nodes need a GPU each and this machine has {cards}; "
-            "sockets or auto is accepted."
         )
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from embedding.exchange.relay import aggregation
-from embedding.exchange.topology import MeetingSpec
+from embedding.exchange.relay import RELAYS
+from embedding.exchange.topology import MeetingSpec, RelaySpec
 from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
-from embedding.server.grouping import needed_groups
+from embedding.server.grouping import GROUPS
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.training.survey import CorpusSurvey
 from embedding.worker.process.node import run_node
@@ -39,21 +39,19 @@ def placed(request: TrainRequest, server: str, survey: CorpusSurvey) -> Iterator
     Where they meet is open for the length of a `with` block.
     """
     topology, nodes = request.topology, request.nodes
-    meeting, aggregators, servers = None, list[str](), [server]
+    meeting: MeetingSpec | None = None
+    relays: Sequence[RelaySpec] = ()
+    servers: Sequence[str] = [server]
     with ExitStack() as stack:
         if topology.traits.meet is not None:
             names = tuple(node_name(i) for i in range(nodes))
             usable = 0 if request.server.device == "cpu" else gpus()
             meeting = stack.enter_context(topology.traits.meet(topology, names, usable))
-        else:
-            config, wait_s = request.exchange, topology.peer_timeout_s
-            for i in range(topology.aggregators):
-                running = aggregation().running(server, config, group=f"group-{i}", wait_s=wait_s)
-                aggregators.append(stack.enter_context(running))
-            if topology.server_groups > 1:
-                groups = needed_groups("server_groups")
-                servers = list(stack.enter_context(groups.trained(request, server)))
-        yield [_spec(request, survey, i, servers, aggregators, meeting) for i in range(nodes)]
+        if (aggregation := RELAYS.first()) is not None:
+            relays = stack.enter_context(aggregation.trained(request, server))
+        if (groups := GROUPS.first()) is not None:
+            servers = stack.enter_context(groups.trained(request, server))
+        yield [_spec(request, survey, i, servers, relays, meeting) for i in range(nodes)]
 
 
 def _spec(
@@ -61,11 +59,11 @@ def _spec(
     survey: CorpusSurvey,
     node: int,
     servers: Sequence[str],
-    aggregators: Sequence[str],
+    relays: Sequence[RelaySpec],
     meeting: MeetingSpec | None,
 ) -> NodeSpec:
-    """Node 0, 1, …; servers: the address of each server group's, the leading one first."""
-    groups, group = len(servers), node * len(aggregators) // request.nodes
+    """Node 0, 1, …; servers: the address of each, the leading one first."""
+    groups = len(servers)
     peers = len(range(node % groups, request.nodes, groups))
     exchange = request.exchange
     if request.topology.traits.replicas:
@@ -94,8 +92,7 @@ def _spec(
         exchange=exchange,
         topology=request.topology,
         ring=meeting,
-        group=f"group-{group}" if aggregators else "",
-        aggregator=aggregators[group] if aggregators else "",
+        relay=relays[node * len(relays) // request.nodes] if relays else None,
     )
 
 

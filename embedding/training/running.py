@@ -49,8 +49,7 @@ def train(
     """
     with (
         _closed(request) as request,
-        tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
-        _server(request, store, resume, Path(rows)) as server,
+        _server(request, store, resume) as server,
         placed(request, server.location, survey) as specs,
     ):
         total = None
@@ -78,8 +77,8 @@ def train(
 
 @contextmanager
 def _closed(request: TrainRequest) -> Iterator[TrainRequest]:
-    """The request of a training whose server and aggregators ask for a token of their own: every
-    user of the machine reaches their ports.
+    """The request of a training whose processes ask for a token of their own: every user of the
+    machine reaches their ports.
     """
     with tempfile.TemporaryDirectory(prefix="yeoron-token-") as folder:
         file = Path(folder) / "token"
@@ -95,7 +94,7 @@ def _closed(request: TrainRequest) -> Iterator[TrainRequest]:
 
 @contextmanager
 def _server(
-    request: TrainRequest, store: Path, resume: TrainingResume | None, scratch: Path
+    request: TrainRequest, store: Path, resume: TrainingResume | None
 ) -> Iterator[ParameterServer]:
     window = request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY)
     dated = request.dated is not None
@@ -113,7 +112,6 @@ def _server(
             "usage": dated and request.server.usage,
             "initial_rows": INITIAL_ROWS,
             "state_dir": None if resume is None else resume.server,
-            "shards_dir": scratch if resume is None else None,
             "config_digest": request.model.digest(),
             "corpus_digest": "" if request.out is None else sha256(request.corpus),
         }
@@ -187,7 +185,7 @@ def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -
         bytes_by_part=meters.parts.describe(),
         peak_memory={
             "train": peak_memory(),
-            **{f"shard-{shard}": peak_memory(pid) for shard, pid in enumerate(server.shard_pids)},
+            **{name: peak_memory(pid) for name, pid in server.pids.items()},
             **{
                 f"{name}-{process}": int(report[key])
                 for name, report in sorted(reports.items())

@@ -8,13 +8,12 @@ from pydantic import Field, model_validator
 
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig, Setup
-from embedding.exchange.topology import MeetingSpec, TopologyConfig
+from embedding.exchange.topology import MeetingSpec, RelaySpec, TopologyConfig
 from embedding.kernel.config import Config, ZoneName
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.kernel.zones import zone_of
 from embedding.models.config import ModelConfig
-from embedding.models.traits import RANKED_MODEL, ROUNDS_MODEL
-from embedding.server.compatibility import ROUNDS_COMPRESSION
+from embedding.models.traits import RANKED_MODEL
 from embedding.server.policies.traits import POLICIES
 from embedding.sources.config import SourceConfig
 from embedding.stream.config import StreamConfig
@@ -74,18 +73,9 @@ def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> 
         )
 
 
-def check_rounds(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> None:
-    """ValueError where nodes could not take part in rounds of L-BFGS."""
-    if not POLICIES.traits(policy).needs_rounds:
-        return
-    for need, name in ((ROUNDS_MODEL, model.model), (ROUNDS_COMPRESSION, exchange.compression)):
-        if not need.met(name):
-            raise ValueError(f"policy {policy} with {need.registry.kind} {name}: {need.reason}")
-    if exchange.pulls != "rows":
-        raise ValueError(
-            f"policy {policy} with pulls {exchange.pulls}: every node computes its portions on "
-            "the same rows, and those have to be whole; rows is accepted"
-        )
+def check_policy(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> None:
+    """ValueError where nodes could not work under a policy."""
+    POLICIES.traits(policy).check(model, exchange)
 
 
 class NodeSpec(Config):
@@ -130,10 +120,8 @@ class NodeSpec(Config):
     """How rows travel."""
     ring: MeetingSpec | None = None
     """Where this node meets those that all-reduce; None when none does."""
-    group: str = ""
-    """Name of the group whose nodes push together; "" when this node is in none."""
-    aggregator: str = ""
-    """Address at which the pushes of the group are added up; "" when this node is in none."""
+    relay: RelaySpec | None = None
+    """Where the pushes of this node and others are added up; None: it pushes by itself."""
 
     @model_validator(mode="after")
     def _consistent(self) -> NodeSpec:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from embedding.kernel.config import part_of
+from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError
 from embedding.models.traits import MODELS
 from embedding.server.compatibility import (
     AGGREGATED_COMPRESSION,
     AGGREGATED_POLICY,
     SERVER_GROUPS,
+    SUMS_COMPRESSION,
+    SUMS_POLICY,
 )
+from yeoron_lab.settings import AggregatorSettings, ServersSettings, ShardSettings, SumSettings
 
 if TYPE_CHECKING:  # a training checks its request while torch is imported
     from embedding.training.request import TrainRequest
@@ -52,8 +57,11 @@ def check_aggregators(request: TrainRequest) -> None:
     """Raises ConfigError for what does not go with aggregators."""
     from embedding.training.checks import refuse
 
-    aggregators, sync = request.topology.aggregators, request.sync
-    where, shards = f"aggregators {aggregators}", request.server.shards
+    aggregators = part_of(request.topology, AggregatorSettings).aggregators
+    if not aggregators:
+        return
+    shards = part_of(request.server, ShardSettings).shards
+    sync, where = request.sync, f"aggregators {aggregators}"
     if aggregators > request.nodes:
         raise ConfigError(
             f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
@@ -67,6 +75,28 @@ def check_aggregators(request: TrainRequest) -> None:
         (shards > 1, f"shards {shards}", one_server, "1 shard"),
     )
     AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
+
+
+def check_sums(request: TrainRequest) -> None:
+    """Raises ConfigError for what does not go with a topology whose nodes sum rows."""
+    from embedding.training.checks import refuse
+
+    topology, sync = request.topology, request.sync
+    where = f"topology {topology.kind}"
+    if aggregators := part_of(topology, AggregatorSettings).aggregators:
+        raise ConfigError(
+            f"{where} with aggregators {aggregators}: groups push to the server; they are accepted "
+            "with topology ps."
+        )
+    SUMS_POLICY.check(sync.policy, where)
+    SUMS_COMPRESSION.check(request.exchange.compression, where)
+    mean, why = sync.combine == "mean", "what nodes moved is summed in shares"
+    refuse(where, (mean, "combine mean", why, "sum"))
+    if part_of(topology, SumSettings).backend == "nccl" and (cards := gpus()) < request.nodes:
+        raise ConfigError(
+            f"backend nccl: {request.nodes} nodes need a GPU each and this machine has {cards}; "
+            "sockets or auto is accepted."
+        )
 
 
 def check_pace(every_s: float, liveness_timeout_s: float, whose: str = "") -> None:
@@ -83,7 +113,12 @@ def check_server_groups(request: TrainRequest) -> None:
     """Raises ConfigError for what does not go with several server groups."""
     from embedding.training.checks import refuse
 
-    topology, groups = request.topology, request.topology.server_groups
+    topology, servers = request.topology, part_of(request.topology, ServersSettings)
+    aggregators = part_of(topology, AggregatorSettings).aggregators
+    rows = part_of(request.server, ShardSettings)
+    groups = servers.server_groups
+    if groups == 1:
+        return
     where = f"server_groups {groups}"
     if groups > request.nodes:
         raise ConfigError(
@@ -99,23 +134,23 @@ def check_server_groups(request: TrainRequest) -> None:
             "topology ps",
         ),
         (
-            topology.aggregators > 0,
-            f"aggregators {topology.aggregators}",
+            aggregators > 0,
+            f"aggregators {aggregators}",
             "an aggregator brings what it adds up to one server",
             "groups 0",
         ),
         (
-            request.server.split != "rows",
-            f"split {request.server.split}",
+            rows.split != "rows",
+            f"split {rows.split}",
             "groups tell each other how far whole rows have moved, and no shard has one",
             "split rows",
         ),
         (
-            request.server.shards > 1,
-            f"shards {request.server.shards}",
+            rows.shards > 1,
+            f"shards {rows.shards}",
             "groups tell each other how far the rows of one process have moved",
             "1 shard",
         ),
     )
     SERVER_GROUPS.check(request.sync.policy, where)
-    check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)
+    check_pace(servers.exchange_every_s, request.sync.liveness_timeout_s)

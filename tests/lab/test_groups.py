@@ -24,12 +24,13 @@ from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.kernel.errors import FencedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server import service
-from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
 from yeoron_lab.groups.entry import encode_entry
 from yeoron_lab.groups.taking import Cut, NewPushes, compose, group_shares
+from yeoron_lab.settings import GroupConfig
 
 pytestmark = pytest.mark.timeout(600)
 

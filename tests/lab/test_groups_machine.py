@@ -20,7 +20,7 @@ from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import decode, encode
 from embedding.kernel.errors import BehindError, UnavailableError
 from embedding.kernel.records import SourceProgress, Table
-from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.meters import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.recovery.restoring import assemble, collect, restore
@@ -30,6 +30,7 @@ from generated import examples
 from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.leader import Leader, following_config
 from yeoron_lab.groups.link import GroupLink
+from yeoron_lab.settings import GroupConfig
 
 DIM, WORDS, GROUPS = 2, 6, 2
 IMPATIENT = ExchangeConfig(

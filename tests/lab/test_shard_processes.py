@@ -64,7 +64,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
             for index in (0, 1):
                 reached = min(pushed.values())
                 until(lambda reached=reached: min(pushed.values()) > reached + 20)
-                os.kill(server.shard_pids[index], signal.SIGKILL)
+                os.kill(server.pids[f"shard-{index}"], signal.SIGKILL)
             reached = min(pushed.values())
             until(lambda: min(pushed.values()) > reached + 20)
         finally:
@@ -82,7 +82,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         assert status["tokens"] == total * 50
         assert [shard["lost_pushes"] for shard in status["shards"]] == [0, 0]
         assert [shard["restarts"] for shard in status["shards"]] == [1, 1]
-        pids = server.shard_pids
+        pids = [*server.pids.values()]
     assert not any(psutil.pid_exists(pid) for pid in pids)
     # What was stopped in good order is all there again.
     with (
@@ -98,7 +98,7 @@ import sys
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer
 server = ParameterServer(ServerConfig(shards=2, device="cpu"), dim=4)
-server.serve_forever(lambda: print(*server.shard_pids, flush=True))
+server.serve_forever(lambda: print(*server.pids.values(), flush=True))
 """
 
 

@@ -314,7 +314,7 @@ def test_a_killed_shard_loses_nothing(tmp_path):
         try:
             for index in (0, 1):
                 wait_for_more(20)
-                os.kill(server.shard_pids[index], signal.SIGKILL)
+                os.kill(server.pids[f"shard-{index}"], signal.SIGKILL)
             wait_for_more(20)
         finally:
             stop.set()

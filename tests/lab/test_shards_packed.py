@@ -226,7 +226,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
                     goal = pushed[0] + 15
                     until(lambda goal=goal: pushed[0] >= goal or not trainer.is_alive())
                     if index is not None:
-                        os.kill(server.shard_pids[index], signal.SIGKILL)
+                        os.kill(server.pids[f"shard-{index}"], signal.SIGKILL)
             finally:
                 stop.set()
                 trainer.join(90)

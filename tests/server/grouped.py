@@ -10,8 +10,9 @@ import numpy as np
 from constants import with_constants
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.kernel.records import Table
-from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
+from yeoron_lab.settings import GroupConfig
 
 DIM = 8
 

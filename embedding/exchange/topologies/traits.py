@@ -26,6 +26,9 @@ class TopologyTraits:
     replicas: bool = False
     """Every node holds all rows."""
 
+    check_request: Callable[[Any], None] | None = None
+    """ConfigError for what of a `TrainRequest` does not go with it."""
+
     meet: Callable[..., AbstractContextManager[Any]] | None = None
     """Of a `TopologyConfig`, the names of all nodes, and how many GPUs they may use: the
     `MeetingSpec` that each node is given, open as long as they train."""

@@ -15,7 +15,7 @@ from embedding.platform.doctor import content, machine, stores
 from embedding.platform.doctor.diagnosis import Diagnosis, HealthCheck, diagnose, fine, warn
 from embedding.platform.operate import running_supervisor
 from embedding.platform.ports import port_settings
-from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.config import SyncConfig
 from embedding.settings import GivenSettings, Settings, given_settings, load_settings
 from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import load_sources
@@ -111,10 +111,6 @@ def _policy(*names: str) -> _Idle:
     return lambda s: s.sync.policy not in names
 
 
-def _without_shards(settings: Settings) -> bool:
-    return settings.server.shards == 1 and settings.server.split == "rows"
-
-
 _IDLE: dict[str, tuple[_Idle, str]] = {
     "sync.staleness": (_policy("ssp", "auto"), "sync.policy is not ssp"),
     "sync.n_push": (_policy("asp", "auto"), "sync.policy is not asp"),
@@ -122,11 +118,6 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
     **{
         f"sync.{name}": (_policy(*kind.ONLY), f"sync.policy is not {' or '.join(kind.ONLY)}")
         for kind in SyncConfig.ADDED or ()
-        for name in kind.model_fields
-    },
-    **{
-        f"server.{name}": (_without_shards, "server.shards is 1")
-        for kind in ServerConfig.ADDED or ()
         for name in kind.model_fields
     },
     "server.tls_client_ca": (lambda s: s.server.tls_cert is None, "there is no server.tls_cert"),
@@ -149,14 +140,16 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
 
 def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Diagnosis]:
     """Settings that were given and do nothing with the others as they are."""
+    reasons = {name: why for name, (is_idle, why) in _IDLE.items() if is_idle(settings)}
+    reasons |= {f"server.{name}": why for name, why in settings.server.idle().items()}
     idle = [
         (f"{section}.{name}", given.origin(section, name))
         for section, values in given.values.items()
         for name in values
-        if f"{section}.{name}" in _IDLE and _IDLE[f"{section}.{name}"][0](settings)
+        if f"{section}.{name}" in reasons
     ]
     for name, origin in idle:
-        yield warn(f"{origin}: it has no effect, as {_IDLE[name][1]}.", "Leave it out.")
+        yield warn(f"{origin}: it has no effect, as {reasons[name]}.", "Leave it out.")
     if not idle:
         where = given.file or "no file, defaults and environment"
         yield fine(f"The settings ({where}) are valid, and all have an effect.")

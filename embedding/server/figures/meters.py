@@ -240,12 +240,12 @@ class Meters(Part):
         self.delta_entries += push.entries or sum(delta.values.size for delta in push.deltas)
         self.delta_bytes += size
 
-    def bytes_per_entry(self, on_shards: int = 0) -> float | None:
+    def bytes_per_entry(self, elsewhere: int = 0) -> float | None:
         """Bytes of rows and ids for each number that nodes moved; None before the first.
 
-        on_shards  bytes that went to shards
+        elsewhere  bytes of rows that went to other processes than the server
         """
-        return (self.delta_bytes + on_shards) / self.delta_entries if self.delta_entries else None
+        return (self.delta_bytes + elsewhere) / self.delta_entries if self.delta_entries else None
 
     def learnt(self, arrival: PushArrival, now: float, closed: Container[int]) -> None:
         push = arrival.push

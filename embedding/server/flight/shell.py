@@ -20,7 +20,7 @@ from embedding.exchange.protocol import (
     PullRequest,
     Push,
 )
-from embedding.exchange.relay import TOGETHER, aggregation
+from embedding.exchange.relay import TOGETHER, needed_relays
 from embedding.exchange.rows import Answering, answering, kept_by_node
 from embedding.exchange.token import TokenRequired
 from embedding.exchange.wire import (
@@ -231,7 +231,7 @@ class NodeSession:
         if operation == "hello":
             return self._hello(message)
         if operation == TOGETHER:
-            return aggregation().taken(self.state, message)
+            return needed_relays().taken(self.state, message)
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
         call = called(self._calls, operation)

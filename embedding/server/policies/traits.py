@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from embedding.kernel.registry import Registry
 
 if TYPE_CHECKING:
+    from embedding.exchange.config import ExchangeConfig
+    from embedding.models.config import ModelConfig
     from embedding.server.policies.base import Policy
+
+
+def _goes_with_all(model: ModelConfig, exchange: ExchangeConfig) -> None:
+    del model, exchange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +38,10 @@ class PolicyTraits:
     """Nodes write to the server's tables themselves, which lie in memory that they share."""
 
     needs_rounds: bool = False
-    """Nodes take part in rounds of L-BFGS between their blocks."""
+    """Nodes take part in rounds of all nodes between their blocks."""
+
+    check: Callable[[ModelConfig, ExchangeConfig], None] = _goes_with_all
+    """ValueError for what of a node's model and exchange does not go with it."""
 
     def contradiction(self) -> str:
         past = self.needs_shared_memory or self.needs_rounds

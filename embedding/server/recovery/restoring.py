@@ -134,8 +134,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     started = {
         "dim": state.dim,
         "buckets": state.composer.buckets,
-        "shards": state.config.shards,
-        "split": state.config.split,
+        **state.rows.layout,
     }
     content = _migrated(content)
     check_facts(content.facts, started, readable=READABLE, where=where, who="server")

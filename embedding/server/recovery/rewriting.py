@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from embedding.exchange.placement import placement
 from embedding.kernel.durable import sync as to_disk
 from embedding.kernel.errors import ConfigError, PlatformError, RefusedError, SnapshotError
 from embedding.kernel.records import Table, Window
@@ -47,7 +48,7 @@ def check_rollback(config: ServerConfig, *, buckets: int, biases: int) -> None:
     """RefusedError where a snapshot does not hold all that a server of this kind learns."""
     if config.state_dir is None or config.snapshots is None:
         raise RefusedError("rollback: the server keeps no checkpoints or cuts no snapshots.")
-    if config.shards != 1 or config.split != "rows":
+    if placement(config) is not None:
         raise RefusedError("rollback: rows that lie on shards cannot be put back; one shard can.")
     if buckets or biases:
         raise RefusedError(

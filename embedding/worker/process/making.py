@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.placement import needed_placement
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.relay import Relay, aggregation
+from embedding.exchange.relay import Relay, needed_relays
 from embedding.exchange.rows import MakeRows, RowsAtServer
-from embedding.exchange.sharding import sharding
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
@@ -56,19 +56,12 @@ def connect(location: str, **settings: Any) -> ParameterClient:
     # No goodbye in between: the server would take the node for gone, and close windows without it.
     client.drop()
     client.close()
-    return greeted(sharding().node_rows(welcome.split))[0]
+    return greeted(needed_placement().node_rows(welcome.split))[0]
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:
-    """The node's line to the aggregator of its group; None where it pushes by itself."""
-    if spec.ring is not None or not spec.aggregator:
-        return None
-    return aggregation().line(
-        spec.aggregator,
-        group=spec.group,
-        config=spec.exchange,
-        timeout_s=spec.topology.peer_timeout_s,
-    )
+    """The node's line to where pushes are added up; None where it pushes by itself."""
+    return None if spec.relay is None else needed_relays().line(spec.relay, spec.exchange)
 
 
 def make_transport(
@@ -160,9 +153,9 @@ def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Pe
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
-    """As the server's split and policy need it."""
-    if welcome.split == "columns":
-        return sharding().training(client.rows)
+    """As the server's rows and policy need it."""
+    if (training := client.rows.training()) is not None:
+        return training
     if welcome.shared is not None:
         return in_place().training(welcome.shared, welcome.dim)
     kind = TRAININGS.first()

@@ -111,7 +111,7 @@ def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     """What is rehearsed, where sentences are learnt and nodes are not in lockstep by their sums."""
     corpus = spec.corpus
     learns = spec.model.traits.weighs_sentences and spec.model.traits.draws_noise
-    apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
+    apart = spec.ring is None and spec.relay is None and welcome.split == "rows"
     windows = corpus is None or corpus.window is not None
     turns = corpus is not None or spec.node.rehearsal_share > 0
     passes = spec.node.rehearsal_passes if learns and apart and windows and turns else 0.0

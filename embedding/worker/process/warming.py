@@ -9,7 +9,7 @@ from embedding.exchange.compression.sending import sending
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.rows import needed_changes
+from embedding.exchange.rows import keeping
 from embedding.kernel.records import Table
 from embedding.kernel.spared import spare_blas
 from embedding.models.base import LocalBlock, make_trainer
@@ -47,8 +47,8 @@ def warm_exchange(config: ExchangeConfig, dim: int) -> None:
     is then compiled, too.
     """
     kinds = {config.compression}
-    if config.pulls == "changes":
-        kinds.add(needed_changes().compression)
+    if (kept := keeping(config)) is not None and kept.compression:
+        kinds.add(kept.compression)
     for kind in sorted(kinds):
         feedback = sending(config.model_copy(update={"compression": kind}))
         for sequence in (1, 2):  # the second finds what the first has left

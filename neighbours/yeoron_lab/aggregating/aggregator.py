@@ -16,10 +16,10 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,9 @@ from embedding.exchange.peer import Peer
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.relay import RELAYS, TOGETHER
 from embedding.exchange.token import read_token
+from embedding.exchange.topology import RelaySpec
 from embedding.exchange.wire import Message, whole
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.fields import Entries
 from embedding.kernel.processes import end_process, end_with_parent, stop_on_signals
@@ -44,6 +46,10 @@ from embedding.server.policies.base import PendingPush
 from embedding.server.state import ServerState
 from embedding.worker.process.forking import adopt, processes
 from yeoron_lab.requests import check_aggregators
+from yeoron_lab.settings import AggregatorSettings, WaitSettings
+
+if TYPE_CHECKING:
+    from embedding.training.request import TrainRequest
 
 logger = logging.getLogger(__name__)
 
@@ -405,8 +411,25 @@ class Aggregators:
     """See Aggregation."""
 
     check_request = staticmethod(check_aggregators)
-    running = staticmethod(running_aggregator)
-    line = staticmethod(AggregatorLine)
+
+    @staticmethod
+    @contextmanager
+    def trained(request: TrainRequest, server: str) -> Iterator[list[RelaySpec]]:
+        wait_s = part_of(request.topology, WaitSettings).peer_timeout_s
+        relays = []
+        with ExitStack() as stack:
+            for index in range(part_of(request.topology, AggregatorSettings).aggregators):
+                group = f"group-{index}"
+                running = running_aggregator(server, request.exchange, group=group, wait_s=wait_s)
+                location = stack.enter_context(running)
+                relays.append(RelaySpec(location=location, group=group, wait_s=wait_s))
+            yield relays
+
+    @staticmethod
+    def line(relay: RelaySpec, config: ExchangeConfig) -> AggregatorLine:
+        return AggregatorLine(
+            relay.location, group=relay.group, config=config, timeout_s=relay.wait_s
+        )
 
     @staticmethod
     def taken(state: ServerState, message: Message) -> Message:

@@ -13,9 +13,11 @@ import numpy as np
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.topology import TopologyConfig
+from embedding.kernel.config import part_of
 from embedding.kernel.records import IntArray, Table
 from yeoron_lab.allreduce.replica import Replica
 from yeoron_lab.allreduce.ring import Ring
+from yeoron_lab.settings import SumSettings
 
 STAYS = 0.8
 """A row that goes by all-reduce does so until its density falls below this part of the threshold:
@@ -95,6 +97,7 @@ class DenseChoice:
     ) -> None:
         self.least = least
         self._config, self._replicas = config, replicas
+        self._rechoose = part_of(config, SumSettings).rechoose_blocks
         self._touches = {table: Touches() for table in replicas}
         self._buckets = buckets
         self._blocks = self._chosen_at = 0
@@ -105,7 +108,7 @@ class DenseChoice:
         for touches in self._touches.values():
             touches.forget()
         # Begun again with rows that were summed, the choice waits.
-        self._chosen_at = step or min(0, FIRST_CHOICE - self._config.rechoose_blocks)
+        self._chosen_at = step or min(0, FIRST_CHOICE - self._rechoose)
 
     def note(self, deltas: Sequence[RowDelta]) -> None:
         for delta in deltas:
@@ -119,7 +122,7 @@ class DenseChoice:
         self._blocks += blocks
         if self._config.traits.replicas:
             wanted = {table: np.arange(self._rows(table, top)) for table in self._replicas}
-        elif step - self._chosen_at > self._config.rechoose_blocks:
+        elif step - self._chosen_at > self._rechoose:
             self._chosen_at = step
             wanted = self._measured(ring, top)
         else:

@@ -29,6 +29,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta
 from embedding.exchange.topology import TopologyConfig
 from embedding.exchange.transport import Transport, TransportMetrics
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from yeoron_lab.allreduce.density import DenseChoice
@@ -36,6 +37,7 @@ from yeoron_lab.allreduce.meeting import Meeting
 from yeoron_lab.allreduce.membership import Membership
 from yeoron_lab.allreduce.replica import Replica
 from yeoron_lab.allreduce.writeback import NO_WINDOW, WriteBack, WriteBackSchedule
+from yeoron_lab.settings import SumSettings
 
 
 class ReducingTransport:
@@ -177,9 +179,8 @@ class ReducingTransport:
         """The nodes have met: what is counted between them begins with them."""
         step = self.members.stand.step
         self._choice.begin(step)
-        return WriteBackSchedule(
-            self.config.write_back_blocks, step=step, nodes=self.members.ring.size
-        )
+        blocks = part_of(self.config, SumSettings).write_back_blocks
+        return WriteBackSchedule(blocks, step=step, nodes=self.members.ring.size)
 
     def _regroup(self) -> None:
         self.members.regroup()

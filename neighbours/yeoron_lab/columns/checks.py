@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from embedding.exchange.compression.traits import COLUMN_COMPRESSION
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.traits import COLUMN_MODEL
 from embedding.server.compatibility import COLUMN_POLICY
 from embedding.server.config import ServerConfig, SyncConfig
 from yeoron_lab.columns.minibatches import LARGEST_RATE
+from yeoron_lab.settings import AggregatorSettings, KeepingSettings, ShardSettings
 
 if TYPE_CHECKING:  # a training checks its request while torch is imported
     from embedding.server.rowstore import RowShape
@@ -27,8 +29,9 @@ def check_column_request(request: TrainRequest) -> None:
     check_column_exchange(request.exchange)
     _check_server(request.server, request.model.dim)
     topology, what = request.topology, "split columns"
+    aggregators = part_of(topology, AggregatorSettings).aggregators
     why = "nodes have no rows that could be added up"
-    refuse(f"aggregators {topology.aggregators}", (topology.aggregators > 0, what, why, "groups 0"))
+    refuse(f"aggregators {aggregators}", (aggregators > 0, what, why, "groups 0"))
     why = "replicas hold whole rows, and nodes would have none"
     refuse(f"topology {topology.kind}", (topology.traits.sums, what, why, "ps"))
 
@@ -61,14 +64,15 @@ def check_column_policy(sync: SyncConfig) -> None:
 def check_column_exchange(config: ExchangeConfig) -> None:
     """ConfigError for what is done to rows alone."""
     COLUMN_COMPRESSION.check(config.compression)
-    if config.pulls != "rows":
+    keeping = part_of(config, KeepingSettings)
+    if keeping.pulls != "rows":
         raise ConfigError(
-            f"pulls {config.pulls} with split columns: nodes have no rows to keep; rows is "
+            f"pulls {keeping.pulls} with split columns: nodes have no rows to keep; rows is "
             "accepted."
         )
-    if config.cache_bytes:
+    if keeping.cache_bytes:
         raise ConfigError(
-            f"cache_bytes {config.cache_bytes} with split columns: nodes have no rows to keep; "
+            f"cache_bytes {keeping.cache_bytes} with split columns: nodes have no rows to keep; "
             "0 is accepted."
         )
 
@@ -89,9 +93,10 @@ def check_column_model(model: ModelConfig) -> None:
 
 
 def _check_server(config: ServerConfig, dim: int) -> None:
-    if config.shards > dim:
+    shards = part_of(config, ShardSettings).shards
+    if shards > dim:
         raise ConfigError(
-            f"shards {config.shards} with split columns: rows have {dim} columns; at most "
+            f"shards {shards} with split columns: rows have {dim} columns; at most "
             f"{dim} shards are accepted."
         )
     if config.optimizer != "sum":

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +31,9 @@ from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.rows import ShardedNodeRows
 from yeoron_lab.shards.client.stream import ShardStream
 from yeoron_lab.slices import slopes_of
+
+if TYPE_CHECKING:
+    from embedding.worker.learning.training import MakeTraining
 
 
 class ColumnsOnShards(ShardedNodeRows):
@@ -54,6 +59,11 @@ class ColumnsOnShards(ShardedNodeRows):
         if Table.SUB in request.ids:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
         return self.ask(replace(request, ids={}), KeptRows(), self.links.tend)
+
+    def training(self) -> MakeTraining:
+        from yeoron_lab.columns.training import ColumnTraining
+
+        return partial(ColumnTraining, columns=self)
 
     def learn(
         self, block: Minibatches, rows: PulledRows, weights: FloatArray | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from embedding.kernel.registry import NoTraits
@@ -15,8 +14,6 @@ from yeoron_lab.shards.client.columns import SHARD_COLUMNS
 if TYPE_CHECKING:
     from embedding.exchange.payload import RowDelta
     from embedding.server.flight.shell import Call
-    from embedding.worker.learning.training import MakeTraining
-    from yeoron_lab.columns.path import ColumnsOnShards
     from yeoron_lab.shards.heldrows import HeldRows
     from yeoron_lab.shards.state import ShardState
 
@@ -30,12 +27,6 @@ class LearntOnShards:
     check_policy = staticmethod(check_column_policy)
     decode = staticmethod(decode_minibatches)
     node_rows = later("yeoron_lab.columns.path", "ColumnsOnShards")
-
-    @staticmethod
-    def training(rows: ColumnsOnShards) -> MakeTraining:
-        from yeoron_lab.columns.training import ColumnTraining
-
-        return partial(ColumnTraining, columns=rows)
 
     @staticmethod
     def calls(shard: ShardState, who: Callable[[], str]) -> Mapping[str, Call]:

@@ -16,6 +16,7 @@ import numpy as np
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Push, Welcome
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.admitting import WordAdmission
@@ -28,6 +29,7 @@ from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.taking import NewPushes
 from yeoron_lab.processes import own_line
 from yeoron_lab.requests import check_pace
+from yeoron_lab.settings import GroupSettings
 
 TRY_S = 2.0
 """How long one request is tried again before the leader counts as away."""
@@ -39,7 +41,6 @@ def following_config(config: ServerConfig) -> ServerConfig:
     return config.model_copy(
         update={
             "state_dir": None,
-            "shards_dir": None,
             "snapshots": None,
             "cut": "manual",
             "usage": False,
@@ -125,11 +126,11 @@ class Leader:
         config: ServerConfig,
         client: Callable[..., LeaderClient] = LeaderClient,
     ) -> None:
-        self._config = config
+        self._config, self._group = config, part_of(config, GroupSettings).group
         self.stopping = threading.Event()
         self.client = client(
-            config.group.leader or "",
-            node=config.group.name,
+            self._group.leader or "",
+            node=self._group.name,
             config=leader_line(config),
             config_digest=config.config_digest,
             stop=self.stopping,
@@ -144,12 +145,12 @@ class Leader:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
         welcome = self.client.hello()
         if welcome.liveness_s:
-            check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
+            check_pace(self._group.every_s, welcome.liveness_s, "the leader's ")
         self.greeting = welcome
         return welcome
 
     def check(self, sync: SyncConfig) -> None:
-        check_follows(sync, self._config.group.every_s)
+        check_follows(sync, self._group.every_s)
 
     def accounts(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> Accounts:
         return PassingAccounts(config, vocabulary, dim)

@@ -19,6 +19,7 @@ import numpy as np
 from embedding.exchange.codec import to_message
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.wire import Message, whole
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.compatibility import SERVER_GROUPS
@@ -35,6 +36,7 @@ from yeoron_lab.groups.entry import MERGE, PIECE, GroupEntry, Pieces, decode_ent
 from yeoron_lab.groups.taking import take_over
 from yeoron_lab.keeping.versions import versions_of
 from yeoron_lab.requests import check_pace
+from yeoron_lab.settings import GroupSettings, ShardSettings
 
 logger = logging.getLogger(__name__)
 
@@ -257,18 +259,20 @@ class LedGroups(Part):
     def _check_leads(self) -> None:
         """RefusedError where this server cannot lead."""
         config, policy = self._state.config, self._state.machine.config.policy
+        leader = part_of(config, GroupSettings).group.leader
+        shards = part_of(config, ShardSettings)
         for is_so, what in (
             (
-                config.shards > 1,
-                f"its rows lie on {config.shards} shards; 1 shard is accepted",
+                shards.shards > 1,
+                f"its rows lie on {shards.shards} shards; 1 shard is accepted",
             ),
             (
-                config.split == "columns",
+                shards.split == "columns",
                 "its split is columns; rows is accepted",
             ),
             (
-                config.group.leader is not None,
-                f"it follows {config.group.leader} itself; group.leader has to name that",
+                leader is not None,
+                f"it follows {leader} itself; group.leader has to name that",
             ),
             (
                 not SERVER_GROUPS.met(policy),

@@ -19,6 +19,7 @@ import numpy as np
 
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import VocabularyDelta
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError, ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
 from embedding.server.grouping import LeaderLink
@@ -29,6 +30,7 @@ from yeoron_lab.groups.client import LeaderClient, RemoteChanges, Seen
 from yeoron_lab.groups.leader import PAUSE_S, Leader, LeadersWords
 from yeoron_lab.groups.replica import ReplicaRows
 from yeoron_lab.groups.taking import Cut, Taken, compose, drained
+from yeoron_lab.settings import GroupSettings
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ class GroupLink(LeaderLink):
         self._rows = ReplicaRows(state.tables, state.vocabulary, state.lock)
         self.failed: str | None = None
         self._on_failed = on_failed
-        self._group = state.config.group
+        self._group = part_of(state.config, GroupSettings).group
         self._stop, self._wake = leader.stopping, threading.Event()
         self._thread = threading.Thread(target=self._run, name="group-link", daemon=True)
         self.lock = threading.Lock()

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
-from embedding.server.config import GroupConfig, ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from yeoron_lab.processes import Fleet, ProcessSpec, announce, end_with_parent
+from yeoron_lab.settings import GroupConfig, ServersSettings
 
 if TYPE_CHECKING:
     from embedding.training.request import TrainRequest
@@ -56,7 +58,8 @@ def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
 
     A process that dies is started again, at the same port.
     """
-    specs = [_spec(request, leader, i) for i in range(1, request.topology.server_groups)]
+    servers = part_of(request.topology, ServersSettings).server_groups
+    specs = [_spec(request, leader, i) for i in range(1, servers)]
     fleet = Fleet(specs)
     try:
         yield [leader, *fleet.start()]
@@ -70,7 +73,7 @@ def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:
     group = GroupConfig(
         leader=leader,
         name=f"group-{index}",
-        every_s=request.topology.exchange_every_s,
+        every_s=part_of(request.topology, ServersSettings).exchange_every_s,
         rows=request.exchange.rows,
     )
     server = ServerConfig(

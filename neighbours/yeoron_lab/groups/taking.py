@@ -13,10 +13,10 @@ from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
-from embedding.server.config import GroupConfig
 from embedding.server.scoring import EWMA, ScoreKeeper, SourceScore
 from yeoron_lab.groups.entry import GroupEntry, WindowScore, merged
 from yeoron_lab.groups.replica import Moved, Moves
+from yeoron_lab.settings import GroupConfig
 
 COMPACT = 64
 """Pushes of a node that are put together, before they go to the leader."""

@@ -22,12 +22,14 @@ from embedding.exchange.payload import ByteArray
 from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.rows import CACHES, Asked, KeptByNode, KeptRows
 from embedding.exchange.wire import Array, Message
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
 from embedding.server.rows.tables import Tables
 from yeoron_lab.keeping.boundedrows import BoundedRows
 from yeoron_lab.keeping.versions import versions_of
+from yeoron_lab.settings import KeepingSettings
 
 MOST_PULLS = 200
 """Rows that were not pulled again in so many pulls are asked for again."""
@@ -115,11 +117,16 @@ class RowCache(KeptRows):
     sequence  the last push that was added to them
     """
 
-    compression = ""
+    compression, keeps = "", True
+
+    @staticmethod
+    def wanted(config: ExchangeConfig) -> bool:
+        settings = part_of(config, KeepingSettings)
+        return settings.pulls == "rows" and settings.cache_bytes > 0
 
     def __init__(self, config: ExchangeConfig) -> None:
         self.epoch = self.sequence = self.asked = self.spared = 0
-        self._rows = BoundedRows(config.cache_bytes)
+        self._rows = BoundedRows(part_of(config, KeepingSettings).cache_bytes)
         self._clocks: list[int] = []
         self._asking = False
 

@@ -29,7 +29,7 @@ from embedding.server.rowstore import RowStore
 from embedding.server.words.vocabulary import Vocabulary
 from yeoron_lab.lbfgs.batch import Offer, Ready, Result, Task, Work
 from yeoron_lab.lbfgs.portions import Name, Portions
-from yeoron_lab.settings import RoundSettings
+from yeoron_lab.settings import RoundSettings, ShardSettings
 
 if TYPE_CHECKING:
     from embedding.server.flight.shell import Call, NodeSession
@@ -325,9 +325,9 @@ class Rounds(Part):
 
 def _check(config: ServerConfig, rows: RowStore, policy: str) -> None:
     """ConfigError where a server cannot lead rounds of L-BFGS."""
-    models = " or ".join(ROUNDS_MODEL.accepted)
+    models, shards = " or ".join(ROUNDS_MODEL.accepted), part_of(config, ShardSettings).shards
     for unfit, what, accepted in (
-        (config.shards > 1, f"shards {config.shards}", "1 shard: the history lies where rows lie"),
+        (shards > 1, f"shards {shards}", "1 shard: the history lies where rows lie"),
         (rows.tables.buckets > 0, "rows of n-grams", models),
         (rows.composer.biases > 0, "biases in rows", models),
         (config.optimizer != "sum", f"optimizer {config.optimizer}", "sum: its step is whole"),

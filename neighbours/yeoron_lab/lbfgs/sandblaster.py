@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import ROUND, Pace
 from embedding.kernel.config import part_of
+from embedding.models.config import ModelConfig
+from embedding.models.traits import ROUNDS_MODEL
+from embedding.server.compatibility import ROUNDS_COMPRESSION
 from embedding.server.config import SyncConfig
 from embedding.server.policies.base import ClockTable, Ssp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
-from yeoron_lab.settings import RoundSettings
+from yeoron_lab.settings import KeepingSettings, RoundSettings
 
 
-@POLICIES.register("sandblaster", PolicyTraits(waits=True, needs_rounds=True))
+def _check(model: ModelConfig, exchange: ExchangeConfig) -> None:
+    """ValueError where nodes could not take part in rounds of L-BFGS."""
+    for need, name in ((ROUNDS_MODEL, model.model), (ROUNDS_COMPRESSION, exchange.compression)):
+        if not need.met(name):
+            raise ValueError(f"policy sandblaster with {need.registry.kind} {name}: {need.reason}")
+    pulls = part_of(exchange, KeepingSettings).pulls
+    if pulls != "rows":
+        raise ValueError(
+            f"policy sandblaster with pulls {pulls}: every node computes its portions on the same "
+            "rows, and those have to be whole; rows is accepted"
+        )
+
+
+@POLICIES.register("sandblaster", PolicyTraits(waits=True, needs_rounds=True, check=_check))
 class Sandblaster(Ssp):
     """Fresh text as under ssp; every `lbfgs_every` clocks all nodes come together for a round of
     L-BFGS on what they remember (Dean 2012, section 4.2; `yeoron_lab.lbfgs`).

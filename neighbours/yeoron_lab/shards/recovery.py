@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import IntArray
 from embedding.server.parts import Content
 from embedding.server.recovery.checkpoint import SHARD_FORMAT, CheckpointFolder, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
+from yeoron_lab.settings import ShardSettings
 from yeoron_lab.shards.log import Admit
 from yeoron_lab.shards.spec import ShardSpec
 from yeoron_lab.shards.state import ShardState
@@ -113,7 +115,7 @@ def _layout(spec: ShardSpec) -> dict[str, object]:
         "dim": spec.dim,
         "index": spec.index,
         "count": spec.count,
-        "split": spec.server.split,
+        "split": part_of(spec.server, ShardSettings).split,
         "buckets": spec.buckets,
     }
 

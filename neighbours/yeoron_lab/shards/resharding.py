@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange.sharding import check_split
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, Table
@@ -36,7 +35,6 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
 
     ConfigError where that cannot be, and where a checkpoint is damaged.
     """
-    check_split((was.shards, was.split), (now.shards, now.split))
     with _opened(folder) as before, _opened(into) as after:
         newest = before.newest()
         for path in (*(folder / name for name in NOTES), *sorted(folder.glob("journal-*.jsonl"))):

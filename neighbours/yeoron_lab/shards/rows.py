@@ -13,6 +13,7 @@ import numpy as np
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
+from embedding.kernel.config import part_of
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
@@ -34,6 +35,7 @@ from embedding.server.rowstore import (
 )
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
+from yeoron_lab.settings import GroupSettings, ShardSettings
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.client.split import Layout
 from yeoron_lab.shards.link import LateError, LateShardsError, PrimaryLinks
@@ -60,22 +62,24 @@ class ShardedRows(RowStore):
 
     def __init__(self, setup: RowSetup) -> None:
         config, shape = setup.config, setup.shape
-        if 0 < shape.buckets < config.shards:
+        settings = part_of(config, ShardSettings)
+        shards, split = settings.shards, settings.split
+        if 0 < shape.buckets < shards:
             raise ConfigError(
-                f"buckets {shape.buckets} with {config.shards} shards: each holds some of the rows "
-                f"of n-grams; at least {config.shards} are needed."
+                f"buckets {shape.buckets} with {shards} shards: each holds some of the rows "
+                f"of n-grams; at least {shards} are needed."
             )
-        if config.group.leader is not None:
+        if part_of(config, GroupSettings).group.leader is not None:
             raise ConfigError(
-                f"group.leader with {config.shards} shards and split {config.split}: groups tell "
+                f"group.leader with {shards} shards and split {split}: groups tell "
                 "each other how far the rows of one process have moved; 1 shard with split rows is "
                 "accepted."
             )
-        if config.split == "columns":
+        if split == "columns":
             columns().check_server(config, shape)
-        self._config = config
-        self._shards, self._split = config.shards, config.split
-        self.nodes_hold_rows = config.split == "rows"
+        self._config, self._shards = config, shards
+        self.layout = {"shards": shards, "split": split}
+        self.nodes_hold_rows = split == "rows"
         self.check_policy(setup.sync, setup.sync)
         self.tables = Tables(
             shape.dim,
@@ -92,7 +96,7 @@ class ShardedRows(RowStore):
             biases=shape.biases,
         )
         self.log = ShardLog(setup.epoch, config.max_message_bytes)
-        self.links = PrimaryLinks(self.log, Layout(config.shards, config.split, shape.dim))
+        self.links = PrimaryLinks(self.log, Layout(shards, split, shape.dim))
         self._copies = 0
 
     def check_policy(self, sync: SyncConfig, before: SyncConfig) -> None:
@@ -100,6 +104,10 @@ class ShardedRows(RowStore):
             SHARDS.check(sync.policy, f"{self._shards} shards", ", or 1 shard")
         else:
             columns().check_policy(sync)
+
+    @property
+    def where(self) -> str:
+        return f"{self._shards} shards" + ("" if self.nodes_hold_rows else " of columns")
 
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
@@ -227,8 +235,7 @@ class ShardedRows(RowStore):
         self.links.checkpoint(position)
 
     def save(self) -> Saved:
-        facts = {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
-        return Saved(facts)
+        return Saved({**self.layout, "log": self.log.to_json()})
 
     def load(self, content: Content) -> None:
         self.log.restore(content.facts["log"])

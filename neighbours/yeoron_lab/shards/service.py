@@ -29,6 +29,7 @@ from embedding.exchange.protocol import (
 )
 from embedding.exchange.rows import KeptByNode, answering, kept_by_node
 from embedding.exchange.wire import Message, whole
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.processes import stop_on_signals
@@ -41,6 +42,7 @@ from embedding.server.recovery.checkpointer import last_of
 from embedding.server.rowstore import LogPosition
 from embedding.server.validation import check_name, check_rows
 from yeoron_lab.processes import announce, end_with_parent
+from yeoron_lab.settings import ShardSettings
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.log import at_of, from_json, string, table_of
 from yeoron_lab.shards.recovery import ShardRecovery
@@ -172,7 +174,7 @@ class ShardSession:
             "push": self._push,
             "confirm": self._acknowledged,
         }
-        if state.spec.server.split == "columns":
+        if part_of(state.spec.server, ShardSettings).split == "columns":
             self._calls |= columns().calls(state, lambda: self.node)
         self._leading: dict[str, Call] = {
             "log": self._log,
@@ -237,7 +239,7 @@ class ShardSession:
         return self._acknowledged()
 
     def _with_block(self, push: Push, message: Message) -> Push:
-        if self.state.spec.server.split != "columns":
+        if part_of(self.state.spec.server, ShardSettings).split != "columns":
             raise RefusedError(
                 f"push {push.sequence} of node {push.node}: a block to learn; rows lie here, not "
                 "columns."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import tempfile
+from pathlib import Path
 
 from embedding.kernel.config import part_of
 from embedding.kernel.errors import ConfigError
@@ -20,14 +22,20 @@ _HERE = "grpc://127.0.0.1:0"
 
 
 def shard_specs(
-    config: ServerConfig, *, dim: int, seed: int, identity: str, buckets: int = 0
+    config: ServerConfig,
+    *,
+    dim: int,
+    seed: int,
+    identity: str,
+    buckets: int = 0,
+    scratch: Path | None = None,
 ) -> list[ShardSpec]:
-    """The shards of a server, each with a port and a state folder of its own; ConfigError for ports
-    that they cannot have."""
-    first = _first_port(config)
+    """The shards of a server, each with a port and a state folder of its own, in `scratch` where
+    the server keeps none; ConfigError for ports that they cannot have."""
+    first, count = _first_port(config), part_of(config, ShardSettings).shards
     specs = []
-    home = config.shards_dir or config.state_dir
-    for index in range(config.shards):
+    home = config.state_dir or scratch
+    for index in range(count):
         folder = None if home is None else home / f"shard-{index}"
         changes = {
             "port": first + index if first else 0,
@@ -39,18 +47,19 @@ def shard_specs(
         }
         server = config.model_copy(update=changes)
         of_rows = {"dim": dim, "buckets": buckets, "seed": seed, "identity": identity}
-        specs.append(ShardSpec(server=server, index=index, count=config.shards, **of_rows))
+        specs.append(ShardSpec(server=server, index=index, count=count, **of_rows))
     return specs
 
 
 def _first_port(config: ServerConfig) -> int:
     """The port of the first shard, 0 for a free one each; ConfigError for what cannot be."""
-    first = part_of(config, ShardSettings).shards_port
-    last = first + config.shards - 1
+    settings = part_of(config, ShardSettings)
+    first, count = settings.shards_port, settings.shards
+    last = first + count - 1
     if first and last > 65535:
         raise ConfigError(
-            f"shards_port {first} with {config.shards} shards: the last would have port {last}; "
-            f"at most {65536 - config.shards} is accepted."
+            f"shards_port {first} with {count} shards: the last would have port {last}; "
+            f"at most {65536 - count} is accepted."
         )
     for name, port in (("port", config.port), ("http_port", config.http_port)):
         if first and first <= port <= last:
@@ -69,7 +78,13 @@ class Shards(Companion):
         self._identity = identity
         # A checkpoint may have brought another seed than was asked for.
         dim, seed, buckets = rows.tables.dim, rows.tables.seed, rows.composer.buckets
-        specs = shard_specs(config, dim=dim, seed=seed, identity=identity, buckets=buckets)
+        # A corpus is not read again for one shard that died.
+        needs = config.in_step and config.state_dir is None
+        self._scratch = tempfile.TemporaryDirectory(prefix="yeoron-shards-") if needs else None
+        scratch = None if self._scratch is None else Path(self._scratch.name)
+        specs = shard_specs(
+            config, dim=dim, seed=seed, identity=identity, buckets=buckets, scratch=scratch
+        )
         self.fleet = Fleet(specs)
 
     def start(self) -> None:
@@ -95,8 +110,8 @@ class Shards(Companion):
             self._links.want_checkpoint()
 
     @property
-    def pids(self) -> list[int]:
-        return self.fleet.pids
+    def pids(self) -> dict[str, int]:
+        return {f"shard-{index}": pid for index, pid in enumerate(self.fleet.pids)}
 
     def unkept(self) -> list[str]:
         return self.fleet.unkept()
@@ -115,3 +130,5 @@ class Shards(Companion):
         """Let the shards carry out what the log has, then end them."""
         self._links.stop()
         self.fleet.stop()
+        if self._scratch is not None:
+            self._scratch.cleanup()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from embedding.kernel.config import part_of
 from yeoron_lab.processes import ProcessSpec
+from yeoron_lab.settings import ShardSettings
 from yeoron_lab.shards.client.split import Layout
 
 
@@ -32,7 +34,7 @@ class ShardSpec(ProcessSpec):
     @property
     def layout(self) -> Layout:
         """What of the tables each shard holds."""
-        return Layout(self.count, self.server.split, self.dim)
+        return Layout(self.count, part_of(self.server, ShardSettings).split, self.dim)
 
     @property
     def columns(self) -> slice:

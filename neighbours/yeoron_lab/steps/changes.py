@@ -32,7 +32,7 @@ from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits
 from embedding.models.starting import first_vectors
 from yeoron_lab.keeping.boundedrows import BoundedRows
-from yeoron_lab.settings import StepSettings
+from yeoron_lab.settings import KeepingSettings, StepSettings
 from yeoron_lab.steps.threshold import Threshold
 
 MOST_MEMORY = 256 * 1024 * 1024
@@ -208,8 +208,12 @@ class ChangesWanted:
 class NodeMirror(KeptRows):
     """What this node has."""
 
-    compression = Threshold.kind
+    compression, kind, keeps = Threshold.kind, "changes", True
     of_stream = StreamMirror
+
+    @staticmethod
+    def wanted(config: ExchangeConfig) -> bool:
+        return part_of(config, KeepingSettings).pulls == "changes"
 
     def __init__(self, config: ExchangeConfig) -> None:
         self._config = config
@@ -230,7 +234,7 @@ class NodeMirror(KeptRows):
         self.forget()
 
     def forget(self) -> None:
-        self.mirror = Mirror(self._config.cache_bytes)
+        self.mirror = Mirror(part_of(self._config, KeepingSettings).cache_bytes)
 
     def asking(self, message: Message, asked: Asked) -> Message:
         """Ids in order, in which they take few bytes, and the answer can name rows by place."""
@@ -243,7 +247,7 @@ class NodeMirror(KeptRows):
         steps = part_of(config, StepSettings)
         wanted = Wanted(
             self.mirror.pulls,
-            config.cache_bytes,
+            part_of(config, KeepingSettings).cache_bytes,
             steps.threshold,
             steps.relative_threshold,
             steps.directions,

@@ -22,7 +22,7 @@ from killing import (
     learnt_once,
 )
 
-from embedding.server.config import GroupConfig, ServerConfig
+from embedding.server.config import ServerConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.process.node import run_node
@@ -30,6 +30,7 @@ from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 from waiting import until
 from yeoron_lab.ports import lasting_port
+from yeoron_lab.settings import GroupConfig
 
 pytestmark = [pytest.mark.laboratory, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -15,7 +15,7 @@ SHARD_COLUMNS: Registry[Any, NoTraits] = Registry("way of learning on columns", 
 check_request(TrainRequest), check_server(ServerConfig, RowShape), check_policy(SyncConfig)
                     ConfigError for what does not go with it
 decode(Message)     the block in a message (`ShardBlock`), checked as far as that goes without state
-node_rows           a `MakeRows`; training(its rows): a `MakeTraining` that has the shards learn
+node_rows           a `MakeRows`
 calls(ShardState, who)     operations by name that a shard offers on the stream of the node `who()`
 moved(HeldRows, block)     a `RowDelta` for each table: how a block moves the rows as they are now
 """

@@ -15,8 +15,10 @@ from embedding.exchange.compression.sending import Sending
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.rows import KeptRows, MakeRows, NodeRows, kept_rows
 from embedding.exchange.session import Session
+from embedding.kernel.config import part_of
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table
+from yeoron_lab.settings import KeepingSettings
 from yeoron_lab.shards.client.columns import columns
 from yeoron_lab.shards.client.links import ShardLinks
 from yeoron_lab.shards.client.split import joined, places, split_push
@@ -36,7 +38,8 @@ class ShardedNodeRows(NodeRows):
     def keeping(self, shards: int) -> Sequence[KeptRows]:
         """Begin with so many shards; each may take its part of `cache_bytes`."""
         config = self.session.config
-        share = max(1, config.cache_bytes // shards) if config.cache_bytes else 0
+        whole = part_of(config, KeepingSettings).cache_bytes
+        share = max(1, whole // shards) if whole else 0
         config = config.model_copy(update={"cache_bytes": share})
         self.feedback.shards = shards
         self.kept = [kept_rows(config) for _ in range(shards)]
