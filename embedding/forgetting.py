@@ -19,7 +19,7 @@ from embedding.cluster import has_frontier
 from embedding.crawl.addresses import canonical
 from embedding.crawl.rewinding import block, erase_address, erase_before, erase_source
 from embedding.evaluation import erasing as mlflow
-from embedding.exchange.channel import ask
+from embedding.exchange.peer import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.server.recovery.rewriting import Erased, erase_state, put_aside
 from embedding.server.rowstore import RowShape

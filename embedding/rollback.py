@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from embedding.cluster import attach_pool, stop_pool
 from embedding.crawl.rewinding import Rewound, block, rewind
 from embedding.evaluation.registry import withdraw_versions
-from embedding.exchange.channel import ask
+from embedding.exchange.peer import ask
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError, PlatformError, UnavailableError
 from embedding.kernel.private import private_folder

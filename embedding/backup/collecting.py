@@ -27,7 +27,7 @@ from embedding.backup.manifest import (
     make_manifest,
 )
 from embedding.backup.repositories import BackupRepository, open_repository
-from embedding.exchange.channel import ask
+from embedding.exchange.peer import ask
 from embedding.exchange.placement import layout, placement
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.private import private_folder

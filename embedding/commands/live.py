@@ -126,7 +126,7 @@ def policy(
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
-    from embedding.exchange.channel import ask
+    from embedding.exchange.peer import ask
 
     chosen = settings() if server else settings_of()
     return ask(server or chosen.server_location, chosen.line(server, operator=True), name, body)

@@ -280,7 +280,7 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
     Raises UnavailableError where no server answers, and RefusedError where it cannot amend the
     window, or no window at all.
     """
-    from embedding.exchange.channel import ask
+    from embedding.exchange.peer import ask
     from embedding.snapshots.format import Missing, sentence
 
     label = snapshot.manifest.window.label
@@ -309,7 +309,7 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
 
 def _late(location: str, line: ExchangeConfig, label: str) -> int:
     """Documents that came after the cut, which the server alone knows; 0 where none answers."""
-    from embedding.exchange.channel import ask
+    from embedding.exchange.peer import ask
 
     try:
         windows = ask(location, line, "status", {})["windows"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Generic
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest, Admitted, Contributors
-from embedding.exchange.peer import Peer, Talk, converse, say
+from embedding.exchange.peer import Channel, Peer, Talk, converse, say
 from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, Greeting, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.wire import Message
@@ -114,9 +114,10 @@ class Session(Generic[P]):
             return self.taken(self.peer.run(sent))
 
     def taken(self, answer: Message) -> Ack:
-        """How far the server is with what was pushed."""
+        """How far the server is with what was pushed; `durable`: wherever its rows lie."""
         ack = from_message(Ack, answer)
-        self.log.confirm(self.links.safe(ack.durable))
+        ack = replace(ack, durable=self.links.safe(ack.durable))
+        self.log.confirm(ack.durable)
         self.clock = max(self.clock, ack.clock)
         return ack
 
@@ -124,8 +125,7 @@ class Session(Generic[P]):
         """The last push that is in a checkpoint, wherever its rows lie."""
         with self.lock:
             self.links.tend()
-            ack = self.taken(self.peer.request(Message({"op": "confirm"})))
-            return self.links.safe(ack.durable)
+            return self.taken(self.peer.request(Message({"op": "confirm"}))).durable
 
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None

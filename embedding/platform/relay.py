@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from embedding.exchange.channel import ask
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.peer import ask
 from embedding.kernel.errors import ExchangeError
 from embedding.server.figures.http import HttpService
 from embedding.settings import Settings

@@ -29,6 +29,7 @@ from embedding.kernel.records import Window
 from embedding.server.admitting import WordAdmission
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
+from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import lasting, read_report
 from embedding.server.grouping import GROUPS, Upstream
 from embedding.server.ledger.sequence import Departures, Ledger, NodeLedger
@@ -58,7 +59,8 @@ class NodeReports(Part):
 
     digest  of the settings that all nodes share; empty until one tells it
     last    each node's own figures, and `at` the server's clock when they came
-    servers   members that are servers themselves: nobody waits for their use of words
+    servers   members that are servers themselves, whose bytes are not those of nodes: nobody waits
+              for their use of words
     guests    nodes of these by name, as they tell of them
     departed  nodes that said goodbye, or were fenced, here or there, and have not greeted since
     """
@@ -67,7 +69,7 @@ class NodeReports(Part):
         self.digest = digest
         self.last: dict[str, dict[str, Any]] = {}
         self.at: dict[str, float] = {}
-        self.servers: set[str] = set()
+        self.servers: dict[str, Meters] = {}
         self.guests: dict[str, dict[str, Any]] = {}
         self.departed: set[str] = set()
 
@@ -458,7 +460,9 @@ class ServerState:
     def present(self) -> set[str]:
         """Nodes of this server that take part or rest (under the lock)."""
         members = self.machine.board.members
-        return {name for name, member in members.items() if member.present} - self.reports.servers
+        return {
+            name for name, member in members.items() if member.present
+        } - self.reports.servers.keys()
 
     def living(self) -> set[str]:
         """Nodes that take part or rest, those of other servers too (under the lock)."""

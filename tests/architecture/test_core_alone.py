@@ -28,7 +28,6 @@ ALLOWED = {
     "exchange/protocol.py": "the greeting names where rows lie; a push may hold a block",
     "exchange/relay.py": "what a process that holds rows does with pushes of a group",
     "models/config.py": "constants in the digest by which trainings are compared",
-    "models/traits.py": "a row of the table of what goes with what",
     "platform/doctor/examining.py": "examines the packages that settings ask for",
     "platform/doctor/machine.py": "examines the packages that settings ask for",
     "server/compatibility.py": "the table of what goes with what",

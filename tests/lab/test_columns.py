@@ -10,8 +10,8 @@ import pytest
 from named import QUICK, named
 from threads import fleet, sharded
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import with_record
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError

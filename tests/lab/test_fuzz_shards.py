@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rawgrpc import exchange, flight_data, parts
 from threads import fleet, sharded
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest

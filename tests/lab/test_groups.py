@@ -16,9 +16,9 @@ from named import QUICK
 
 from constants import with_constants
 from embedding.commands.status_tables import figure_table
-from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, CountGroup, WordContexts
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.kernel.errors import FencedError

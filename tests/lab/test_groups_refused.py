@@ -13,9 +13,9 @@ from grouped import DIM, following, ints, moved, read
 from named import QUICK
 from threads import sharded
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.config import validate

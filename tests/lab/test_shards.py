@@ -14,8 +14,8 @@ from certificates import make_certificate, make_token
 from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import (
     AheadError,

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from embedding.cluster import attach_pool, dask_client, publish_sources
-from embedding.exchange.channel import Channel
+from embedding.exchange.peer import Channel
 from embedding.kernel.private import private_folder
 from embedding.kernel.records import Window
 from embedding.platform.hosts import ensure_authority, invite

@@ -27,7 +27,7 @@ from sqlalchemy.engine import make_url
 
 from embedding.cluster import attach_pool, dask_client, stop_pool
 from embedding.evaluation.runs import connect
-from embedding.exchange.channel import Channel
+from embedding.exchange.peer import Channel
 from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.platform.addresses import experiment_url

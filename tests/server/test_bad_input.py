@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from named import named
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import from_message, to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PROTOCOL_VERSION, Ack, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError

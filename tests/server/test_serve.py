@@ -22,9 +22,9 @@ from certificates import make_certificate, make_token
 
 from commandline import Done, Yeoron
 from embedding.commands.services import parse_listen
-from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.peer import Channel
 from embedding.kernel.errors import ConfigError, FencedError, RefusedError
 from embedding.settings import Settings
 from embedding.worker.process.making import connect

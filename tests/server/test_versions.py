@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError

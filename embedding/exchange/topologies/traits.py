@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.registry import Registry
@@ -26,7 +26,7 @@ class TopologyTraits:
     replicas: bool = False
     """Every node holds all rows."""
 
-    check_request: Callable[[Any], None] | None = None
+    check_request: Callable[[Any], None] | None = field(default=None, repr=False)
     """ConfigError for what of a `TrainRequest` does not go with it."""
 
     meet: Callable[..., AbstractContextManager[Any]] | None = None

@@ -249,6 +249,7 @@ class NodeSession:
             incarnation=greeting.incarnation,
         )
         self.node, self.number = greeting.node, welcome.session
+        self.meters = self.state.reports.servers.get(self.node, self.state.meters)
         return to_message(welcome, status="ok")
 
     def _pull(self, message: Message) -> Message:

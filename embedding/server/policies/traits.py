@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from embedding.kernel.registry import Registry
@@ -40,7 +40,7 @@ class PolicyTraits:
     needs_rounds: bool = False
     """Nodes take part in rounds of all nodes between their blocks."""
 
-    check: Callable[[ModelConfig, ExchangeConfig], None] = _goes_with_all
+    check: Callable[[ModelConfig, ExchangeConfig], None] = field(default=_goes_with_all, repr=False)
     """ValueError for what of a node's model and exchange does not go with it."""
 
     def contradiction(self) -> str:

@@ -23,7 +23,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseView
 from embedding.crawl.staleness import CrawlReport
 from embedding.database.patience import Patience, opened
-from embedding.exchange.channel import ask
+from embedding.exchange.peer import ask
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FencedError, UnavailableError
 from embedding.kernel.logs import begin_logging

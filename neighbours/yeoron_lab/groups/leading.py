@@ -161,7 +161,7 @@ class LedGroups(Part):
         now = time.monotonic()
         for name in content.facts.get("groups", ()):
             self.groups[name] = Led(now)
-            self._state.reports.servers.add(name)
+            self._state.reports.servers[name] = self.groups[name].meters
             member = self._state.machine.board.members[name]
             member.present, member.last_seen = True, now
 
@@ -249,7 +249,7 @@ class LedGroups(Part):
         """The group gave a heartbeat."""
         now = time.monotonic()
         led = self.groups.setdefault(group, Led(now))
-        self._state.reports.servers.add(group)
+        self._state.reports.servers[group] = led.meters
         led.seen = now
         member = self._state.machine.board.members.get(group)
         if member is not None:

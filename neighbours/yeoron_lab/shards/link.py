@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.channel import Channel, ask
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.peer import Peer, Talk
+from embedding.exchange.peer import Channel, Peer, Talk, ask
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.wire import Message, whole
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError

@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rawgrpc import exchange, flight_data, greeting, ipc, parts
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.compression.base import compressor, packing
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, read_json
 from embedding.kernel.errors import RefusedError

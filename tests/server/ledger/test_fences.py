@@ -11,8 +11,8 @@ import pytest
 from named import QUICK
 from recovering import config, crash
 
-from embedding.exchange.channel import ask
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.peer import ask
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import ConfigError, FencedError
 from embedding.kernel.records import Table

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from named import named
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableError
 from embedding.kernel.records import Table, Window, WindowUnit

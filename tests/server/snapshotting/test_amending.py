@@ -14,9 +14,9 @@ import pytest
 from named import named
 
 from embedding.commands.snapshots import amended
-from embedding.exchange.channel import ask
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import UNITS, ContextSums, HandIn, Inherited
+from embedding.exchange.peer import ask
 from embedding.exchange.protocol import Ask, Push
 from embedding.kernel.errors import RefusedError, SnapshotError
 from embedding.kernel.records import SourceProgress, Window, WindowUnit

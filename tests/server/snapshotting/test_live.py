@@ -15,8 +15,8 @@ from threads import fleet, sharded
 
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.judging import NearestRows
-from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import ScorePairs, Table

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from embedding.exchange.channel import ask
 from embedding.exchange.codec import to_message
+from embedding.exchange.peer import ask
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.rows import KeptRows
 from embedding.exchange.session import RowLinks, Session

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.peer import Peer, Talk, converse
