@@ -75,6 +75,17 @@ def test_each_group_has_what_the_nodes_of_all_have_pushed(leader, connect) -> No
         assert (told["state"], told["waiting_pushes"]) == ("up", 0)
 
 
+def test_no_byte_of_a_group_that_comes_back_is_counted_as_a_nodes(leader) -> None:
+    servers, nodes = leader.state.reports.servers, leader.state.meters
+    with following(leader):
+        until(lambda: "b" in servers)
+    counted_before = (nodes.bytes_in, nodes.bytes_out)
+    of_group = servers["b"].bytes_in
+    with following(leader):
+        until(lambda: servers["b"].bytes_in > of_group)
+    assert (nodes.bytes_in, nodes.bytes_out) == counted_before
+
+
 def test_halves_differ_by_their_rounding_alone(leader, connect) -> None:
     with following(leader, rows="float16") as b:
         node = connect(b, "n1")
