@@ -46,8 +46,8 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
 from embedding.training.checks import check_options
-from embedding.training.nodes import TRAINING_POOL, node_name, placed
 from embedding.training.request import TrainRequest
+from embedding.training.running import TRAINING_POOL, node_name, placed
 from embedding.training.survey import CorpusSurvey
 from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec

@@ -13,7 +13,7 @@ from rich.console import Console
 from embedding.commands import training as command
 from embedding.server.service import ParameterServer, running_server
 from embedding.training import TrainProgress
-from embedding.training.nodes import ProgressReader
+from embedding.training.running import ProgressReader
 
 
 def show(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.pushlog import PushLog
+from embedding.exchange.session import PushLog
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
-from embedding.exchange.pushlog import PushLog
+from embedding.exchange.session import PushLog
 from embedding.exchange.wire import decode, encode
 from embedding.kernel.errors import BehindError, UnavailableError
 from embedding.kernel.records import SourceProgress, Table

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from embedding.exchange.placement import PLACEMENTS, RowLayout
 from embedding.kernel.config import part_of
-from embedding.kernel.errors import ConfigError
 from embedding.kernel.registry import NoTraits
 from yeoron_lab.later import later
 from yeoron_lab.settings import ShardSettings
@@ -55,12 +54,9 @@ class RowsOnProcesses:
 
     @staticmethod
     def check_move(was: RowLayout, now: RowLayout) -> None:
-        if was["split"] != now["split"]:
-            raise ConfigError(
-                f"server.split {now['split']}: the checkpoint's tables are split by "
-                f"{was['split']}, and only the number of shards can change; {was['split']} is "
-                "accepted."
-            )
+        from yeoron_lab.shards.resharding import check_split
+
+        check_split(was["split"], now["split"])
 
     @staticmethod
     def move(

@@ -28,6 +28,15 @@ _Arrays = Mapping[str, npt.NDArray[Any]]
 _OF_SHARDS = frozenset(("shards", "split", "log"))
 
 
+def check_split(was: str, now: str) -> None:
+    """ConfigError where rows cannot be placed otherwise."""
+    if was != now:
+        raise ConfigError(
+            f"server.split {now}: the checkpoint's tables are split by {was}, and only the number "
+            f"of shards can change; {was} is accepted."
+        )
+
+
 def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int) -> None:
     """Write what the state folder `folder` holds to the new folder `into`, on other shards.
 
@@ -35,6 +44,7 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
 
     ConfigError where that cannot be, and where a checkpoint is damaged.
     """
+    check_split(was.split, now.split)
     with _opened(folder) as before, _opened(into) as after:
         newest = before.newest()
         for path in (*(folder / name for name in NOTES), *sorted(folder.glob("journal-*.jsonl"))):
