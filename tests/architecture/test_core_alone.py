@@ -26,7 +26,6 @@ ALLOWED = {
     "exchange/payload.py": "what a push holds in place of rows, and for whom",
     "exchange/placement.py": "how rows lie is a fact of checkpoints",
     "exchange/protocol.py": "the greeting names where rows lie; a push may hold a block",
-    "exchange/relay.py": "what a process that holds rows does with pushes of a group",
     "models/config.py": "constants in the digest by which trainings are compared",
     "platform/doctor/examining.py": "examines the packages that settings ask for",
     "platform/doctor/machine.py": "examines the packages that settings ask for",

@@ -15,6 +15,7 @@ from threads import fleet, sharded
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import AdmissionRequest
+from embedding.exchange.peer import Channel
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError

@@ -15,7 +15,7 @@ from embedding.exchange.codec import to_message
 from embedding.exchange.peer import ask
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.rows import KeptRows
-from embedding.exchange.session import P, RowLinks, Session
+from embedding.exchange.session import RowLinks, Session
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError
 from yeoron_lab.shards.client.stream import ShardStream

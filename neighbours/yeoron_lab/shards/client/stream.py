@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from embedding.exchange.codec import to_message
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.peer import Peer, Talk, converse
+from embedding.exchange.peer import Channel, Peer, Talk, converse
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.rows import KeptRows
 from embedding.exchange.wire import Message, whole
