@@ -112,15 +112,11 @@ def policy(
         return
     from embedding.server.config import SyncConfig
 
-    others = {
-        name
-        for kind in SyncConfig.ADDED or ()
-        if kind.ONLY and shown.get("policy") not in kind.ONLY
-        for name in kind.model_fields
-    }
-    own = {key: value for key, value in shown.items() if key not in others}
-    for key, value in own.items():
-        print_line(f"{key:<22} {value}")
+    added = [kind for kind in SyncConfig.ADDED or () if kind.ONLY]
+    others = [kind.model_fields for kind in added if shown.get("policy") not in kind.ONLY]
+    own = [key for key in shown if not any(key in fields for fields in others)]
+    for key in own:
+        print_line(f"{key:<22} {shown[key]}")
     if left_out := len(shown) - len(own):
         print_line(f"{left_out} settings of other policies: --json")
 
