@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
-import subprocess
-import sys
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -17,22 +17,22 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.training.engine import new_store
 
 QUICK = ("--dim", "16", "--sample", "0", "--json")
-KILLED = """
-import os, sys
-from pathlib import Path
-from embedding.training.engine import new_store
-left = int(sys.argv[3])
-real = os.rename
-def rename(*names, **more):
-    global left
-    if left == 0:
-        os._exit(9)
-    left -= 1
-    real(*names, **more)
-os.rename = rename
-with new_store(Path(sys.argv[1]), Path(sys.argv[2])):
-    pass
-"""
+
+
+def killed_after(moves: int, out: Path, folder: Path) -> None:
+    """Move a store to `out` in a process that ends as if killed once it has renamed so much."""
+    rename = os.rename
+
+    def counted(*names: object, **more: object) -> None:
+        nonlocal moves
+        if moves == 0:
+            os._exit(9)
+        moves -= 1
+        rename(*names, **more)  # type: ignore[arg-type]
+
+    os.rename = counted
+    with new_store(out, folder):
+        pass
 
 
 @pytest.fixture
@@ -104,9 +104,9 @@ def test_killed_between_two_moves_the_same_training_ends_its_store(
         out.mkdir()
         (out / ".mine").write_text("")
     whole = [ref.id for ref in SnapshotStore(trained).list()]
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED, str(out), str(trained), str(after)], timeout=120
-    )
+    moving = get_context("fork").Process(target=killed_after, args=(after, out, trained))
+    moving.start()
+    moving.join(300)
     there = [ref.id for ref in SnapshotStore(out).list()] if out.exists() else []
     assert there in ([], whole) or hidden
     assert [ref.id for ref in SnapshotStore(trained).list()] == whole
@@ -114,7 +114,7 @@ def test_killed_between_two_moves_the_same_training_ends_its_store(
         assert folder == trained
     assert [ref.id for ref in SnapshotStore(out).list()] == whole
     left = [path for path in (*tmp_path.iterdir(), *out.iterdir()) if ".training-" in path.name]
-    assert left == [], ended
+    assert left == [], moving.exitcode
 
 
 def test_a_store_of_another_training_is_refused(tmp_path: Path, trained: Path) -> None:

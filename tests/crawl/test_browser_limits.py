@@ -34,9 +34,9 @@ BLOCKING = {
 }
 HARMLESS = {
     "/popups": "<script>for (let i = 0; i < 12; i++) window.open('/good#' + i)</script>" + GOOD,
-    "/chain": "<script>setInterval(() => open(location.href), 5)</script>" + GOOD,
+    "/chain": "<script>setInterval(() => open(location.href), 100)</script>" + GOOD,
     "/saves": "<a id=a href='/file' download='text.bin'>x</a>"
-    "<script>setInterval(() => a.click(), 20)</script>" + GOOD,
+    "<script>setInterval(() => a.click(), 100)</script>" + GOOD,
     "/asks": "<script>alert('안녕'); confirm('?'); onbeforeunload = () => 'no'</script>" + GOOD,
     "/broken": "<script>Array.from = () => { throw 1 }; JSON.stringify = 0</script>" + GOOD,
     "/prints": "<script>print()</script>" + GOOD,

@@ -53,7 +53,7 @@ def test_what_was_read_ahead_is_read_again_by_who_comes_after(tmp_path: Path) ->
 def test_with_what_nodes_keep_back_each_word_is_learnt_once(tmp_path: Path) -> None:
     """A killed node's residuals are gone, and what the server believed it has; nothing else is."""
     path = tmp_path / "c.txt"
-    words = corpus(path, 30_000)
+    words = corpus(path, 15_000)
     compressed = {"compression": "threshold", "pulls": "changes", "cache_bytes": 1 << 20}
     with chaos(tmp_path, "ssp") as (found, pool):
         found.learn(pool, path, 2, **compressed)
@@ -74,7 +74,7 @@ def test_a_tick_of_several_sources_is_learnt_as_a_whole_whatever_is_killed(tmp_p
     path, names, dice = tmp_path / "c.jsonl", ("뉴스", "게시판", "댓글"), random.Random(3)
     counts: dict[str, Counter[str]] = {}
     with path.open("w", encoding="utf-8") as file:
-        for _ in range(30_000):
+        for _ in range(15_000):
             source = dice.choice([*names, "드묾", None])
             words = [f"낱말{dice.randrange(300)}" for _ in range(8)]
             line = {"date": "2020-02-03", "text": " ".join(words), "source": source}
@@ -84,7 +84,7 @@ def test_a_tick_of_several_sources_is_learnt_as_a_whole_whatever_is_killed(tmp_p
     with chaos(tmp_path, "ssp", in_step=True) as (found, pool):
         found.learn(pool, path, 2, names)
         for part, victim in enumerate(("crawler", "gradient", "server")):
-            found.reach(240_000 * (0.1 + 0.2 * part))
+            found.reach(120_000 * (0.1 + 0.2 * part))
             if victim == "server":
                 found.kill_server()
                 found.serve()

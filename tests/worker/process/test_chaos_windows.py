@@ -14,7 +14,7 @@ from embedding.kernel.records import Window, WindowUnit
 from embedding.snapshots.store import SnapshotStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-DAYS, LINES, WORDS = 10, 3_000, 8
+DAYS, LINES, WORDS = 10, 1_500, 8
 FIRST = datetime(2020, 2, 1, tzinfo=UTC)
 
 
