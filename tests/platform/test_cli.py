@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from embedding import cli
+from commandline import Yeoron
 from embedding.cli import app
 from embedding.commands.panels import PANELS
 
@@ -63,28 +62,9 @@ def test_help_shows_every_command_in_one_panel() -> None:
     assert shown == [name for names in PANELS.values() for name in names]
 
 
-class Done(NamedTuple):
-    """What a command left: exit code, standard output, standard error."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def yeoron(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any) -> Callable[..., Done]:
-    """Call the command line in this process, in an empty folder."""
+@pytest.fixture(autouse=True)
+def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    # It is for good, and this process has other tests to run.
-    monkeypatch.setattr(cli, "leave_no_core", lambda: None)
-
-    def call(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["yeoron", *arguments])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return Done(int(left.value.code or 0), *capfd.readouterr())
-
-    return call
 
 
 @pytest.mark.parametrize(
@@ -101,7 +81,7 @@ def yeoron(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any) -> Calla
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
-    yeoron: Callable[..., Done], tmp_path: Path, arguments: tuple[str, ...], part: str
+    yeoron: Yeoron, tmp_path: Path, arguments: tuple[str, ...], part: str
 ) -> None:
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "binary.txt").write_bytes(b"a\0b")
@@ -115,7 +95,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 
 
 def test_sources_list_as_json_names_no_node_while_nobody_reads(
-    yeoron: Callable[..., Done], tmp_path: Path
+    yeoron: Yeoron, tmp_path: Path
 ) -> None:
     (tmp_path / "s.toml").write_text(
         '[[source]]\nname = "a"\nkind = "feed"\nurl = "https://example.org/rss"\n'
@@ -140,5 +120,5 @@ def test_down_when_nothing_runs_says_so(tmp_path: Path) -> None:
     assert "Nothing was running" in done.stdout
 
 
-def test_the_planted_truth_is_printed(yeoron: Callable[..., Done]) -> None:
+def test_the_planted_truth_is_printed(yeoron: Yeoron) -> None:
     assert json.loads(yeoron("simweb", "--truth").out)
