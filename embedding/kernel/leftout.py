@@ -1,4 +1,4 @@
-"""What cannot be read and is left out: named with its reason, counted, in bounded memory."""
+"""What could not be read and was left out: names with reasons, and a count, in bounded memory."""
 
 from __future__ import annotations
 

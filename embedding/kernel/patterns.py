@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first asked for something."""
+"""Regular expressions that are compiled at first use."""
 
 from __future__ import annotations
 

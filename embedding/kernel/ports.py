@@ -1,4 +1,4 @@
-"""Addresses and ports of this machine: which are its own, and which are free."""
+"""Addresses and ports of this machine: loopback names, and which ports are free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in arrays: where ids lie among others that are in order, and ranges behind each other."""
+"""Index arithmetic: positions of ids among sorted ones, and ranges put one behind the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that others start: where they find modules, how they stop, what they took."""
+"""Child processes: where they find modules, how they stop, how much memory and time they took."""
 
 from __future__ import annotations
 

@@ -88,15 +88,10 @@ class Phrase:
     earlier: Annotated[int, WholeNumber(most=2**53)]
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Phrase:
-        """Inverse of `asdict`, as Arrow and JSON give it back; KeyError, TypeError, ValueError."""
-        return cls(
-            str(values["word"]),
-            tuple(map(str, values["parts"])),
-            float(values["since"]),
-            float(values["joined"]),
-            int(values["earlier"]),
-        )
+    def of(cls, row: Mapping[str, Any]) -> Phrase:
+        """A row of `PHRASE`, as Arrow gives it back."""
+        parts = tuple(row["parts"])
+        return cls(row["word"], parts, row["since"], row["joined"], row["earlier"])
 
     def merged(self, other: Phrase) -> Phrase:
         """What two processes know of the same phrase; its parts are those of the first."""

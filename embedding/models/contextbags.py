@@ -136,7 +136,7 @@ class ContextBags(Generic[K]):
         if not levels:
             return _bags(_Pairs(at[:0], np.empty(0, np.float32)), mentions)
         pairs = _together(codes, weights) if len(levels) > 1 else _Pairs(codes[0], weights[0])
-        return _bags(_without(pairs, pairs.weights > 0), mentions)
+        return _bags(_only(pairs, pairs.weights > 0), mentions)
 
     def copied(self) -> ContextBags[K]:
         """The same as it is now: quick, what others wait for; its bags are put together later."""
@@ -203,8 +203,8 @@ class ContextBags(Generic[K]):
             last, other = levels.pop(), levels.pop()
             codes, weights = [other.codes, last.codes], [other.weights, last.weights]
             both = _together(codes, weights)
-            kept = (self._mentions[both.codes >> 32] > 0) & (both.weights > 0)
-            levels.append(self._bounded(_without(both, kept)))
+            stay = (self._mentions[both.codes >> 32] > 0) & (both.weights > 0)
+            levels.append(self._bounded(_only(both, stay)))
             if len(levels) == 1:
                 self._free += self._gone
                 self._gone = []
@@ -216,7 +216,7 @@ class ContextBags(Generic[K]):
             if not len(many):
                 return pairs
             self._halve([pairs], many)
-            pairs = _without(pairs, pairs.weights > 0)
+            pairs = _only(pairs, pairs.weights > 0)
 
     def _halve(self, levels: Sequence[_Pairs], places: IntArray) -> None:
         """Half of the weights, so that what comes later weighs more, and fewer contexts."""
@@ -226,8 +226,8 @@ class ContextBags(Generic[K]):
         for pairs in levels:
             at = pairs.within(places)[0]
             weights = pairs.weights[at] * np.float32(0.5)
-            kept = drawn.random(len(at)) * _LEAST_WEIGHT < weights
-            pairs.weights[at] = np.where(kept, np.maximum(weights, _LEAST_WEIGHT), 0.0)
+            stay = drawn.random(len(at)) * _LEAST_WEIGHT < weights
+            pairs.weights[at] = np.where(stay, np.maximum(weights, _LEAST_WEIGHT), 0.0)
         self._mentions[places] = np.maximum(self._mentions[places] // 2, 1)
 
 
@@ -235,5 +235,5 @@ def _together(codes: Sequence[IntArray], weights: Sequence[FloatArray]) -> _Pair
     return _Pairs.of(np.concatenate(codes), np.concatenate(weights))
 
 
-def _without(pairs: _Pairs, kept: npt.NDArray[np.bool_]) -> _Pairs:
-    return pairs if kept.all() else _Pairs(pairs.codes[kept], pairs.weights[kept])
+def _only(pairs: _Pairs, stay: npt.NDArray[np.bool_]) -> _Pairs:
+    return pairs if stay.all() else _Pairs(pairs.codes[stay], pairs.weights[stay])

@@ -47,7 +47,7 @@ def subsample(tokens: Any, sentences: Any, keep: Any, seed: int, words: Any, end
     Unknown words (-1) and words dropped by chance leave no gap: windows reach over them.
     """
     state = seeded(seed)
-    kept = 0
+    count = 0
     ends[0] = 0
     for s in range(len(sentences) - 1):
         for at in range(sentences[s], sentences[s + 1]):
@@ -56,10 +56,10 @@ def subsample(tokens: Any, sentences: Any, keep: Any, seed: int, words: Any, end
             chance = keep[max(word, 0)] if len(keep) > 0 else np.float32(1.0)
             state = next_state(state) if word >= 0 and chance < 1.0 else state
             stays = np.float32(state >> np.uint64(40)) < chance * np.float32(16777216.0)
-            words[kept] = word
-            kept += 1 if stays and word >= 0 else 0
-        ends[s + 1] = kept
-    return kept
+            words[count] = word
+            count += 1 if stays and word >= 0 else 0
+        ends[s + 1] = count
+    return count
 
 
 def kept_tokens(
@@ -68,8 +68,8 @@ def kept_tokens(
     """Tokens after subsampling (int32 [<= n]) and their sentence offsets (int32 [m + 1])."""
     words = np.empty(len(tokens), np.int32)
     ends = np.empty(len(sentences), np.int32)
-    kept = subsample(tokens, sentences, keep, np.uint64(seed), words, ends)
-    return words[:kept], ends
+    count = subsample(tokens, sentences, keep, np.uint64(seed), words, ends)
+    return words[:count], ends
 
 
 def keep_probabilities(counts: _CountArray, total: float, sample: float) -> FloatArray:

@@ -139,8 +139,8 @@ def skip_gram(
                 loss -= np.log(product)
                 product = 1.0
         if track is not None:
-            added, kept = loss - np.log(product) - before, (inside, outside)
-            leave(s, added, pairs - counted, kept, step.rate, track)
+            added, touched = loss - np.log(product) - before, (inside, outside)
+            leave(s, added, pairs - counted, touched, step.rate, track)
     return loss - np.log(product), pairs
 
 

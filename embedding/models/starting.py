@@ -1,4 +1,4 @@
-"""What rows are before anything is learnt: known to whoever has the seed."""
+"""The rows that a model starts from: they follow from the seed."""
 
 from __future__ import annotations
 

@@ -85,30 +85,29 @@ class GramIndex:
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
-        self._held: dict[int, CodeArray] = {}
+        self._hashed: dict[int, CodeArray] = {}
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._hashed)
 
     def note(self, ids: IntArray, words: Sequence[str]) -> None:
-        """Hash those of `words` that have an id (not -1) and are not held."""
-        held = self._held
+        """Hash those of `words` that have an id (not -1) and were not hashed yet."""
         for row, word in zip(ids.tolist(), words, strict=True):
-            if row >= 0 and row not in held:
-                held[row] = gram_buckets(word, self.buckets)
+            if row >= 0 and row not in self._hashed:
+                self._hashed[row] = gram_buckets(word, self.buckets)
 
     def of(self, ids: IntArray, names: _GramNames) -> tuple[CodeArray, CodeArray]:
         """(buckets int32 [g], word after word; offsets int32 [n + 1]) of words without -1.
 
-        names  is asked for the words of ids that are not held
+        names  is asked for the words of ids that were not hashed yet
         """
-        get = self._held.get
+        get = self._hashed.get
         buckets = [get(row) for row in ids.tolist()]
         missing = [at for at, each in enumerate(buckets) if each is None]
         if missing:
             rows = ids[missing]
             for at, row, word in zip(missing, rows.tolist(), names(rows), strict=True):
-                buckets[at] = self._held[row] = gram_buckets(word, self.buckets)
+                buckets[at] = self._hashed[row] = gram_buckets(word, self.buckets)
         known = [each for each in buckets if each is not None]
         offsets = np.zeros(len(ids) + 1, dtype=np.int32)
         np.cumsum([len(each) for each in known], out=offsets[1:])
@@ -117,13 +116,13 @@ class GramIndex:
 
     def forget(self, ids: IntArray) -> None:
         for row in ids.tolist():
-            self._held.pop(row, None)
+            self._hashed.pop(row, None)
 
     def keep(self, alive: IntArray) -> None:
         """Drop all but these ids, once there are a quarter more of them."""
-        if len(self._held) > 1.25 * len(alive) + 1024:
-            wanted = set(alive.tolist())
-            self._held = {row: held for row, held in self._held.items() if row in wanted}
+        if len(self._hashed) > 1.25 * len(alive) + 1024:
+            known = self._hashed
+            self._hashed = {row: known[row] for row in alive.tolist() if row in known}
 
     def clear(self) -> None:
-        self._held = {}
+        self._hashed = {}

@@ -194,12 +194,13 @@ def _moved(count: int, memory: Any) -> float:
 
 
 @bare
-def leave(s: int, loss: float, units: int, kept: Any, rate: float, track: Any) -> None:
-    """After sentence `s`: its summed loss and pairs; `kept` rows of each table are compared."""
+def leave(s: int, loss: float, units: int, touched: Any, rate: float, track: Any) -> None:
+    """After sentence `s`: its summed loss and pairs; `touched`: how many rows of each table are
+    compared."""
     track.losses[s] = loss
     track.units[s] = units
     if len(track.gradients) == 0:
         return
-    way = _moved(kept[0], track.inputs)
-    way += _moved(kept[1], track.outputs)
+    way = _moved(touched[0], track.inputs)
+    way += _moved(touched[1], track.outputs)
     track.gradients[s] = np.sqrt(way) / rate if rate > 0 else 0.0

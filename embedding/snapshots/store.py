@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import platformdirs
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef
@@ -26,28 +25,27 @@ from embedding.snapshots.snapshot import Snapshot, check_sizes
 NOTE = "withdrawn.json"
 
 
-@dataclass(frozen=True)
-class Withdrawn:
-    """When (UTC) and why.
+class Withdrawn(BaseModel):
+    """When (UTC) a snapshot was withdrawn, and why.
 
-    The files of a withdrawn snapshot stay where they are, so that nothing is lost by a mistake; it
-    is in no list, is nobody's `latest`, and opening it says why.
+    Its files stay where they are, so that nothing is lost by a mistake; it is in no list, is
+    nobody's `latest`, and opening it says why.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     at: datetime
     reason: str
 
 
+_WITHDRAWN = TypeAdapter(dict[str, Withdrawn])
+
+
 def read_note(text: str | None, where: str) -> dict[str, Withdrawn]:
     """What the note says by snapshot id; SnapshotError when it cannot be read."""
-    if text is None:
-        return {}
     try:
-        return {
-            str(name): Withdrawn(datetime.fromisoformat(entry["at"]), str(entry["reason"]))
-            for name, entry in json.loads(text).items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return {} if text is None else _WITHDRAWN.validate_json(text)
+    except ValidationError as error:
         raise SnapshotError(
             f"snapshot store {where}: {NOTE} cannot be read ({type(error).__name__}); put back "
             "a whole one, or remove it to see every snapshot."
@@ -56,11 +54,7 @@ def read_note(text: str | None, where: str) -> dict[str, Withdrawn]:
 
 def note_of(withdrawn: Mapping[str, Withdrawn]) -> str:
     """Inverse of `read_note`."""
-    entries = {
-        name: {"at": entry.at.isoformat(), "reason": entry.reason}
-        for name, entry in sorted(withdrawn.items())
-    }
-    return json.dumps(entries, ensure_ascii=False, indent=2) + "\n"
+    return _WITHDRAWN.dump_json(dict(sorted(withdrawn.items())), indent=2).decode() + "\n"
 
 
 log = logging.getLogger(__name__)
@@ -242,7 +236,7 @@ class SnapshotStore:
             if not self._place.holds(name):
                 raise SnapshotError(f"snapshot {name}: there is none of that id in {self.uri}.")
         all_ids = dict.fromkeys([*ids, *(older for name in ids for older in self._revisions(name))])
-        now = dict.fromkeys(all_ids, Withdrawn(datetime.now(UTC), reason))
+        now = dict.fromkeys(all_ids, Withdrawn(at=datetime.now(UTC), reason=reason))
         # One that is withdrawn already stays as it is.
         self._note(lambda before: {**now, **before})
 

@@ -1,4 +1,4 @@
-"""The dated lines of a corpus, in columns: a line is no Python object on its way to a block.
+"""The dated lines of a corpus, in columns: no line becomes a Python object on its way to a block.
 
 Arrow reads the lines of a stretch at once. Where it cannot, because one of them is malformed or of
 an unusual form, the stretch is read line by line (`corpus.dated_line`), which says what is wrong.

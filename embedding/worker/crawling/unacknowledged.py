@@ -1,9 +1,9 @@
-"""Documents that the server was given and that the frontier does not know to be learnt.
+"""Documents that were pushed to the server and that the frontier has not marked as done.
 
-Every push carries their digests as its offset, which the server keeps with the push's number: so
-whoever goes on after this process, here or on another node, learns from the server which of the
-documents that the frontier holds as fetched need not be read again. A document leaves the list
-when the crawler has said that the frontier has it as done.
+Every push carries their digests as its offset, which the server keeps with the push's number. The
+process that goes on after this one, here or on another node, asks the server for it: what is in it
+need not be read again, though the frontier has it as fetched only. A document leaves the list when
+the crawler says that the frontier has marked it as done.
 """
 
 from __future__ import annotations

@@ -51,14 +51,14 @@ class PushStopwatch:
 
     def __init__(self) -> None:
         self._began: float | None = None
-        self._held = 0.0
+        self._waited = 0.0
 
     def start(self) -> None:
-        self._began, self._held = time.monotonic(), 0.0
+        self._began, self._waited = time.monotonic(), 0.0
 
-    def held(self, rows: PulledRows, before: float = 0.0) -> None:
-        """A pull was held back, and for `before` seconds by a round of L-BFGS."""
-        self._held += before + rows.waited_s
+    def waited(self, rows: PulledRows, round_s: float = 0.0) -> None:
+        """A pull was held back, and for `round_s` seconds by a round of L-BFGS."""
+        self._waited += round_s + rows.waited_s
 
     def busy(self) -> float:
         """Seconds since the last push, less those held back; 0 before the first push.
@@ -67,7 +67,7 @@ class PushStopwatch:
         """
         if self._began is None:
             return 0.0
-        return max(time.monotonic() - self._began - self._held, 1e-3)
+        return max(time.monotonic() - self._began - self._waited, 1e-3)
 
 
 class NodeClock:
@@ -164,7 +164,7 @@ class LearnerLink:
         """
         request = PullRequest(ids, clock, scores)
         rows, round_s = self._pulled(partial(self.server.pull, request))
-        self.turn.stopwatch.held(rows, round_s)
+        self.turn.stopwatch.waited(rows, round_s)
         self.turn.prepared(rows.clock)
         return rows
 
@@ -178,11 +178,11 @@ class LearnerLink:
         clock: int,
         deltas: tuple[RowDelta, ...],
         *,
-        kept: bool = False,
+        copied: bool = False,
     ) -> Ack:
         """Send what ticks learnt, on rows as they were at `clock`; follow what the server answers.
 
-        kept  the node has copies of its own that these deltas are in already
+        copied  the node has copies of its own that these deltas are in already
         """
         first, setup = self.turn.sequence + 1, self._setup
         blocks = [block for tick in ticks for block in tick.blocks]
@@ -210,7 +210,7 @@ class LearnerLink:
             phrases=tuple(phrase for block in blocks for phrase in block.phrases),
         )
         ack = self._push(push, keys_of(ticks))
-        self._unseen = (self.turn.sequence, () if kept else deltas)
+        self._unseen = (self.turn.sequence, () if copied else deltas)
         return ack
 
     def _push(self, push: Push, keys: Sequence[str]) -> Ack:

@@ -1,4 +1,4 @@
-"""How the processes of a node come about: forked from one that has imported what they need.
+"""Starts the processes of a node: forked from one that has imported what they need.
 
 The imports of a node's processes take longer than many a training. One process, Python's fork
 server, does them once; every other is a fork of it, at once there and sharing its memory. It ends
@@ -23,7 +23,7 @@ from embedding.kernel.processes import import_paths
 
 Processes = ForkServerContext | SpawnContext
 
-# Named, not imported: the process that starts them shall not wait for their imports.
+# Named, not imported: the process that starts them must not wait for their imports.
 OF_A_CORPUS = (
     "embedding.worker.corpus.reading:read_forever",
     "embedding.worker.process.gradient:learn_forever",

@@ -1,4 +1,4 @@
-"""A node's learner and the way of its rows, as its specification and the server's greeting ask."""
+"""Builds a node's learner and transport from its specification and the server's greeting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a node learns again what it remembers, and how far that has come."""
+"""When a node rehearses what it remembers, and when it reads a window once more."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _Known = Callable[[Sequence[str]], Sequence[bool]]
 
 
 @dataclass(frozen=True)
-class _Held:
+class _Waiting:
     """A tick that waits to be learnt: its window, and its words that had no row."""
 
     blocks: _BlocksAhead
@@ -42,7 +42,7 @@ class LookAhead:
         self._tokens = tokens
         self._calendar = calendar
         self._stop = stop
-        self._held: deque[_Held] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._coming: Counter[str] = Counter()
 
     def coming(self, word: str) -> int:
@@ -58,32 +58,32 @@ class LookAhead:
                 yield from self._rest()
                 yield blocks
                 continue
-            self._held.append(self._look(blocks, known))
+            self._waiting.append(self._look(blocks, known))
             while self._looked():
                 yield self._next()
         yield from self._rest()
 
     def _rest(self) -> Iterator[_BlocksAhead]:
-        while self._held and not self._stop.is_set():
+        while self._waiting and not self._stop.is_set():
             yield self._next()
 
     def _looked(self) -> bool:
         """Whether enough is known of what comes behind the first tick that is held."""
-        if not self._held or self._stop.is_set():
+        if not self._waiting or self._stop.is_set():
             return False
-        first, last = self._held[0], self._held[-1]
-        behind = sum(held.tokens for held in self._held) - first.tokens
+        first, last = self._waiting[0], self._waiting[-1]
+        behind = sum(tick.tokens for tick in self._waiting) - first.tokens
         return last.window != first.window or behind >= self._tokens
 
     def _next(self) -> _BlocksAhead:
-        given = self._held.popleft()
+        given = self._waiting.popleft()
         self._coming = Counter()
-        for tick in self._held:
+        for tick in self._waiting:
             if tick.window == given.window:
                 self._coming.update(tick.unknown)
         return given.blocks
 
-    def _look(self, blocks: _BlocksAhead, known: _Known) -> _Held:
+    def _look(self, blocks: _BlocksAhead, known: _Known) -> _Waiting:
         unknown: Counter[str] = Counter()
         for block in blocks:
             counts = np.bincount(block.codes, minlength=len(block.words)).tolist()
@@ -93,4 +93,4 @@ class LookAhead:
         tokens = sum(block.n_tokens for block in blocks)
         # No tick of a dated corpus holds documents of two windows.
         first = next((block.published[0] for block in blocks if len(block.published)), 0.0)
-        return _Held(blocks, self._calendar.start(float(first)), dict(unknown), tokens)
+        return _Waiting(blocks, self._calendar.start(float(first)), dict(unknown), tokens)

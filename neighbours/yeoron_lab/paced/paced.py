@@ -218,7 +218,7 @@ class PacedTraining(Training):
         """Push everything that is kept."""
         period = self._period
         clock = self._turn.clock if period.clock is None else period.clock
-        ack = self.link.push(period.ticks, clock, self._drain(), kept=True)
+        ack = self.link.push(period.ticks, clock, self._drain(), copied=True)
         period.pushed()
         if self._unlike(self._turn.pace, period.pace):
             self._follow(self._turn.pace)
