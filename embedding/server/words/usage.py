@@ -206,10 +206,13 @@ class UsageSums(Part):
         self._handed.pop(owner, None)
         for incarnation, parts in by_process.items():
             if incarnation != own:
-                again = {(part.source, part.part // UNITS) for part in parts}
-                self._drop(window, incarnation, again)
-            before = self._handed.pop((window, node, incarnation), None)
-            whole = Handed.of(window, [*(before.parts() if before else ()), *parts], self.dim)
+                self._drop(
+                    window, incarnation, {(each.source, each.part // UNITS) for each in parts}
+                )
+                if (rest := self._handed.pop((window, node, incarnation), None)) is not None:
+                    parts += rest.parts()
+        for incarnation, parts in by_process.items():
+            whole = Handed.of(window, parts, self.dim)
             self._handed[window, node, incarnation] = self._within_limit(whole)
 
     def _within_limit(self, handed: Handed) -> Handed:
