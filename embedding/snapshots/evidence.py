@@ -30,6 +30,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import chain, zip_longest
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -127,9 +128,10 @@ class EvidenceStore:
         writer  name of the node, of which no two are the same
         """
         table = _of_pages(table)
-        month = _months(table.column("day").to_numpy())
-        for label in sorted(set(month.tolist())):
-            part = sampled(table.filter(pa.array(month == label)))
+        days = table.column("day").to_numpy().astype("datetime64[D]")
+        months = days.astype("datetime64[M]").astype(str)
+        for label in sorted(set(months.tolist())):
+            part = sampled(table.filter(pa.array(months == label)))
             _publish(self.folder / label, part, writer, _TODAY)
             self._join(self.folder / label, writer)
 
@@ -162,7 +164,9 @@ class EvidenceStore:
         by_source: dict[str, list[Evidence]] = {}
         for document in sorted(once.values(), key=_newest):
             by_source.setdefault(document.source, []).append(document)
-        return _in_turn(list(by_source.values()), n)
+        in_turn = chain.from_iterable(zip_longest(*by_source.values()))
+        chosen = [document for document in in_turn if document is not None]
+        return sorted(chosen[:n], key=_newest)
 
     def days(self, words: Sequence[str], start: datetime, end: datetime) -> list[DayCount]:
         """How many documents of each day of [start, end) hold each word, by source; days without
@@ -403,20 +407,9 @@ def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]
     return np.asarray(column.to_numpy()).astype(np.int64)
 
 
-def _months(days: np.ndarray[tuple[int], np.dtype[np.int32]]) -> np.ndarray:
-    return np.asarray(days).astype("datetime64[D]").astype("datetime64[M]").astype(str)
-
-
 def _newest(document: Evidence) -> tuple[int, str]:
     """Newest first, by address where equal."""
     return -document.published.toordinal(), document.url
-
-
-def _in_turn(groups: Sequence[list[Evidence]], n: int) -> list[Evidence]:
-    chosen = []
-    for turn in range(max(len(group) for group in groups)):
-        chosen += [group[turn] for group in groups if turn < len(group)]
-    return sorted(chosen[:n], key=_newest)
 
 
 def _safe(name: str) -> str:

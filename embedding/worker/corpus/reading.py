@@ -64,27 +64,6 @@ _LOGGED = 5
 """Lines left out that the log names."""
 
 
-class FeedbackChannel:
-    """What the gradient process tells its reader: where to begin, and how large blocks are."""
-
-    def __init__(self, queue: BlockQueue, tokens: int, stop: threading.Event) -> None:
-        self._queue = queue
-        self._tokens = tokens
-        self._stop = stop
-
-    def start(self) -> Offset:
-        """Waits until the gradient process has asked the server; PeerLost when it is gone."""
-        while (report := self._queue.latest_report()) is None:
-            if not self._queue.alive or self._stop.wait(HEAR_SECONDS):
-                raise PeerLost("queue: the gradient process ended before it said where to begin.")
-        return Offset.of(str(report.get("offset", "")))
-
-    def tokens(self) -> int:
-        """Tokens wanted in the next block."""
-        report = (self._queue.latest_report() or {}).get("block_tokens")
-        return report if isinstance(report, int) and report > 0 else self._tokens
-
-
 def blocks(
     spec: NodeSpec,
     share: CorpusShare,
@@ -403,12 +382,16 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
     stop = stop_on_signals()
     if spec.corpus is None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
+
+    def wanted() -> int:
+        tokens = (queue.latest_report() or {}).get("block_tokens")
+        return tokens if isinstance(tokens, int) and tokens > 0 else spec.node.block_tokens
+
     try:
-        feedback = FeedbackChannel(queue, spec.node.block_tokens, stop)
         with text_process(spec) as text:
             left_out = LeftOut() if text is None else text.left_out
-            start, tokens = feedback.start(), feedback.tokens
-            for block in blocks(spec, spec.corpus, start, tokens, text, left_out):
+            start = _start(queue, stop)
+            for block in blocks(spec, spec.corpus, start, wanted, text, left_out):
                 queue.send_report(_figures(text, left_out))
                 if not _put(queue, block, stop):
                     return
@@ -417,6 +400,14 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)
     finally:
         queue.close(timeout=60.0)
+
+
+def _start(queue: BlockQueue, stop: threading.Event) -> Offset:
+    """Where to begin, once the gradient process has asked the server; PeerLost when it is gone."""
+    while (report := queue.latest_report()) is None:
+        if not queue.alive or stop.wait(HEAR_SECONDS):
+            raise PeerLost("queue: the gradient process ended before it said where to begin.")
+    return Offset.of(str(report.get("offset", "")))
 
 
 def _figures(text: PooledText | None, left_out: LeftOut) -> dict[str, object]:

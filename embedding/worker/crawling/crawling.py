@@ -71,7 +71,7 @@ class Rereading:
         self._frontier = frontier
         self._patience = patience
         self._begun: set[_Text] = set()
-        self._held: frozenset[str] = frozenset()
+        self._sources: frozenset[str] = frozenset()
         self._gone: list[list[object]] = []
         self._read: set[str] = set()
         self._since: float | None = None
@@ -93,7 +93,7 @@ class Rereading:
 
         asked  what the gradient process says: `lost`, text as [mark, source] that the server waits
                for; `since`, event time from which on it remembers text, null while unknown
-        held   sources that this process reads
+        reading  sources that this process reads
         """
         sources, since = frozenset(reading), asked.get("since")
         lost = {(str(mark), str(source)) for mark, source in asked.get("lost") or ()}
@@ -105,8 +105,8 @@ class Rereading:
                 self._begun.add((mark, source))
         gone = await self._ask(self._frontier.gone_again, sources) if self._frontier.again else []
         self._gone += [list(text) for text in gone]
-        if gone or sources != self._held or (wanted and since is not None):
-            self._held = sources
+        if gone or sources != self._sources or (wanted and since is not None):
+            self._sources = sources
             again = await self._ask(self._frontier.reading_again, sources)
             self._frontier.again.clear()
             self._frontier.again.update(

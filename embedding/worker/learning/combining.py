@@ -118,7 +118,7 @@ def _moves(
     loss: BlockLoss,
     config: ModelConfig,
 ) -> tuple[Updates, Updates]:
-    """Updates of rows that occur `kept` times among `total` words, and as noise in the pool."""
+    """Updates of rows that occur so often among `total` words, and as noise in the pool."""
     pairs, words = occurrences * (loss.pairs / max(total, 1.0)), len(block.keep)
     if not config.traits.draws_noise:
         return pairs[:words], pairs

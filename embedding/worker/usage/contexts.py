@@ -58,7 +58,7 @@ def _hash(tokens: Any, first: int, stop: int, kind: int) -> Any:
 def _is_held(mixed: Any, d: int, owners: Any, bits: int) -> bool:
     """Whether another document has the hash `mixed`; if none does, document d has it from now.
 
-    held  uint64 [2^bits]: the lower half of a hash, and in front of it its document from 1 on
+    owners  uint64 [2^bits]: the lower half of a hash, and in front of it its document from 1 on
     """
     place = np.int64(mixed >> np.uint64(64 - bits))
     owner = owners[place] >> np.uint64(32)

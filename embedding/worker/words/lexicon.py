@@ -31,7 +31,7 @@ class NodeLexicon:
 
     listener  remembers who used the words without a row; None where nobody asks
     evidence  notes where the words with a row were read; None where nobody asks
-    look-ahead  how often words will come again, which counts for an offer; None: nobody knows
+    look_ahead  how often words will come again, which counts for an offer; None: nobody knows
     """
 
     def __init__(
