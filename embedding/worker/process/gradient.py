@@ -255,11 +255,10 @@ class GradientProcess:
             stop,
             rehearses=bool(self.rehearsals.state.passes),
         )
-        self.closings = Closings(reads=False)
+        self.closings = Closings()
         usage, lexicon = self.learner.usage, self.learner.lexicon
         if usage is not None:
             self.closings = Closings(
-                reads=True,
                 seen=usage.past.seen,
                 inherits=self._inherits,
                 ready=lambda ask, inherited: usage.ready(ask.window, lexicon, inherited),
@@ -548,7 +547,8 @@ class GradientProcess:
                 }
             )
             if self.spec.corpus is None:
-                self.closings.asked(asked)
+                if self.learner.usage is not None:
+                    self.closings.asked(asked)
                 lost = sorted({text for ask in asked for text in ask.lost})
                 self.acknowledgements.want(lost, self._remembered_since(asked))
         except (UnavailableError, RefusedError) as error:

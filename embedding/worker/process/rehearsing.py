@@ -149,7 +149,6 @@ class Closings:
     A window of a stream is read once more when the server asks for it: once, and again when more
     of it was read since.
 
-    reads     whether it reads any window again
     seen      documents of a window that were read
     inherits  whose text else it has read
     ready     whether the other nodes of the stream let it read a window now
@@ -158,12 +157,10 @@ class Closings:
     def __init__(
         self,
         *,
-        reads: bool,
         seen: Callable[[int], int] = lambda _: 0,
         inherits: Inherits = lambda _: (),
         ready: Callable[[Ask, Sequence[Inherited]], bool] = lambda *_: True,
     ) -> None:
-        self._reads = reads
         self._seen = seen
         self._inherits = inherits
         self._ready = ready
@@ -179,7 +176,7 @@ class Closings:
 
         unconverged  the first window that is still rehearsed
         """
-        for ask in self._asks if self._reads else ():
+        for ask in self._asks:
             rehearsed = unconverged is None or unconverged > ask.window
             if not (rehearsed or ask.overdue) or (close := self._close(ask)) is None:
                 continue

@@ -41,7 +41,7 @@ def due(closings: Closings) -> Close:
 
 def test_a_window_is_handed_in_once_and_again_when_more_of_it_was_read() -> None:
     seen = {7: 5}
-    closings = Closings(reads=True, seen=lambda window: seen.get(window, 0))
+    closings = Closings(seen=lambda window: seen.get(window, 0))
     assert closings.due(None) is None
     closings.asked([Ask(7, False)])
     assert closings.due(7) is None, "it is rehearsed"
@@ -53,12 +53,11 @@ def test_a_window_is_handed_in_once_and_again_when_more_of_it_was_read() -> None
     seen[7] = 6
     closings.give(due(closings))
     assert closings.due(None) is None
-    assert Closings(reads=False).due(None) is None
 
 
 def test_a_node_speaks_on_for_those_whom_it_once_spoke_for() -> None:
     ready: dict[Ask, tuple[Inherited, ...]] = {}
-    closings = Closings(reads=True, inherits=ready.get)
+    closings = Closings(inherits=ready.get)
     first = Ask(7, True, (("a", "뉴스"),))
     closings.asked([first])
     assert closings.due(None) is None, "it has yet to read the text"
@@ -71,7 +70,7 @@ def test_a_node_speaks_on_for_those_whom_it_once_spoke_for() -> None:
 
 
 def test_what_is_refused_is_tried_again_but_not_without_end() -> None:
-    closings = Closings(reads=True)
+    closings = Closings()
     closings.asked([Ask(7, True)])
     for _ in range(MOST_REFUSALS - 1):
         closings.give(due(closings))
