@@ -57,8 +57,6 @@ FIRST_CHARACTERS = 6.0
 """Characters a token is expected to take before any was read."""
 READ_AGAIN = "read again"
 """Mark of the blocks that processes of the node before this one had learnt."""
-
-
 HEAR_SECONDS = 0.02
 _LOGGED = 5
 """Lines left out that the log names."""

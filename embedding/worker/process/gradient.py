@@ -55,6 +55,10 @@ ASK_SECONDS = 5.0
 """How often the checkpoint at the end of a corpus is asked for."""
 PATIENCE_SECONDS = 300.0
 """How long a server that answers, but writes no checkpoint, is waited for then."""
+LEAST_TOKENS = 64
+"""No block is asked to be smaller."""
+_REST_S = 60.0
+"""Seconds without text after which freed memory goes back."""
 
 
 class Acknowledgements:
@@ -165,14 +169,6 @@ def secure(client: ParameterClient, stop: threading.Event) -> None:
         if waited - asked >= ASK_SECONDS:
             asked = waited
             client.checkpoint(wait=False)
-
-
-LEAST_TOKENS = 64
-"""No block is asked to be smaller."""
-
-
-_REST_S = 60.0
-"""Seconds without text after which freed memory goes back."""
 
 
 class DocumentTraces:
