@@ -26,10 +26,6 @@ from embedding.trends.permutation import MOST_UNITS, PERMUTATIONS, Measured, per
 from embedding.trends.replicas import Units
 
 NEAREST = 10
-HEAD = (
-    "| evaluation | CPU, s | GPU, s | times as fast | difference |",
-    "|---|---|---|---|---|",
-)
 _QUERIES = 256
 """Words whose neighbours are looked for at a time."""
 _PERMUTED = 128
@@ -174,12 +170,3 @@ def evaluations(
     here, far = np.concatenate(cpu), np.concatenate(other)
     figures["permutations"] = {**seconds, "difference": float(np.abs(here / far - 1).max())}
     return figures
-
-
-def evaluation_rows(figures: dict[str, dict[str, float]]) -> list[str]:
-    """Lines of a table under HEAD, of `evaluations`."""
-    return [
-        f"| {name} | {row['cpu_s']:.3g} | {row['device_s']:.3g} | "
-        f"{row['cpu_s'] / row['device_s']:.3g} | {row['difference']:.1g} |"
-        for name, row in figures.items()
-    ]

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpuevaluation import HEAD, evaluation_rows, evaluations
+from benchmarks.gpuevaluation import evaluations
 from benchmarks.kept import RESULTS
 from embedding.kernel.devices import on_gpu
 from embedding.kernel.errors import ConfigError
@@ -29,7 +29,7 @@ from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.worker.learning.training import in_place
 from yeoron_bench.corpora import Corpus, cut, encode, sentences
-from yeoron_bench.gpukernel import BLOCK_TOKENS, KERNEL_HEAD, kernel_rows, kernels
+from yeoron_bench.gpukernel import BLOCK_TOKENS, kernel_rows, kernels
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print
 from yeoron_bench.train import PEERS, Setting, call
@@ -172,46 +172,24 @@ def bench_gpu_training(
     if reviews is not None:
         options = ["--dated", "--window=month", "--tokenizer=whitespace"]
         report["dated"] = commands(reviews, options, 2, sides())
-    keep_and_print(report, table(report), results=results)
+    report["kernels, medians"] = kernel_rows(report["kernels"], report)
+    for title in ("epochs", "dated"):
+        if title in report:
+            report[f"whole commands, {title}"] = medians(report[title])
+    keep_and_print(report, results=results)
     return report
 
 
-def table(report: dict[str, Any]) -> str:
-    """The report in Markdown."""
-    lines = [
-        f"# Training on a GPU, {report['when'][:10]}",
-        "",
-        (
-            f"{report['hardware']['gpu']}, {report['hardware']['cpu']}, "
-            f"{report['hardware']['cores']} cores. {report['corpus']['file']}: "
-            f"{report['corpus']['words']:,} words, {report['corpus']['vocabulary']:,} different; "
-            "dimension 100, window 5, 5 negatives, one pass. Shares are of the bytes a second of a "
-            "plain copy in memory and in the L2 cache."
-        ),
-        "",
-        *KERNEL_HEAD,
-    ]
-    lines += kernel_rows(report["kernels"], report)
-    lines += [
-        "",
-        "Evaluations of 100,000 random vectors, the same figures on both sides:",
-        "",
-        *HEAD,
-        *evaluation_rows(report["evaluations"]),
-    ]
-    for title in ("epochs", "dated"):
-        if title not in report:
-            continue
-        lines += ["", f"| whole command, {title} | seconds | words/s | loss |", "|---|---|---|---|"]
-        for way, runs in report[title].items():
-            seconds, words = (
-                statistics.median(run[name] for run in runs)
-                for name in ("seconds", "words_per_second")
-            )
-            losses = [run["loss"] for run in runs if "loss" in run]
-            loss = f"{statistics.median(losses):.3f}" if losses else "–"
-            lines.append(f"| {way} | {seconds:.1f} | {words:,.0f} | {loss} |")
-    return "\n".join([*lines, ""])
+def medians(runs: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """Of whole commands, by way."""
+    return {
+        way: {
+            name: statistics.median(run[name] for run in own)
+            for name in ("seconds", "words_per_second", "loss")
+            if name in own[0]
+        }
+        for way, own in runs.items()
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,8 +30,7 @@ from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
 from embedding.worker.learning.training import in_place
 from yeoron_bench.corpora import encode, sentences
-from yeoron_bench.gpukernel import KERNEL_HEAD, kernel_rows, kernels
-from yeoron_bench.markdown import table as markdown
+from yeoron_bench.gpukernel import kernel_rows, kernels
 from yeoron_bench.results import facts, hardware, keep_and_print
 from yeoron_bench.wire import Batches, Plain, process
 from yeoron_bench.wire import timed as wall
@@ -41,7 +40,6 @@ BOUND = 2.15e9
 ASKED = 0.4
 WIRE_ROWS = (8_192, 65_536, 262_144)
 SEEDS = (1, 2, 3)
-_RATES = ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
 
 
 def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
@@ -195,52 +193,6 @@ def bench_gpu(
             model: kernels(corpus, model, gold, SEEDS, device, in_place().trainer)
             for model in ("sgns", "cbow")
         }
-    keep_and_print(report, table(report), results=results)
+        report["kernels, medians"] = kernel_rows(report["kernels"], report)
+    keep_and_print(report, results=results)
     return report
-
-
-def table(report: dict[str, Any]) -> str:
-    resident_rows = [
-        (
-            f"{name} ({figures['kind']})",
-            *(f"{figures[rate]:.3g}" for rate in _RATES),
-            f"{figures['share']:.0%}",
-            f"{figures['share_adagrad']:.0%}",
-        )
-        for name, figures in report["resident"].items()
-    ]
-    wire_rows = [
-        (
-            f"{figures['rows']:,}",
-            f"{figures['pull_rows_per_s']:.3g}",
-            f"{figures['push_rows_per_s']:.3g}",
-            ", ".join(f"{name} {ms:.2f}" for name, ms in figures["parts_ms"].items()),
-            figures["binds"],
-        )
-        for figures in report["wire"]
-    ]
-    rates = ("pull, rows/s", "push, rows/s")
-    by = ("by", *rates, "AdaGrad push, rows/s", "share", "share, AdaGrad")
-    text = f"""# Rows a second on a GPU, {report["when"][:10]}
-
-{report["hardware"]["gpu"]} (a plain copy moves {report["copy_bytes_per_s"] / 1e12:.2f} TB/s), \
-{report["hardware"]["cpu"]}; torch {report["versions"]["torch"]}.
-
-Resident batches of {report["rows"]:,} rows of {report["dim"]} float32; the share is of \
-{report["bound_rows_per_s"] / 1e9:.2f} billion rows/s for a pull and a push together, asked \
-{report["asked_share"]:.0%}.
-
-{markdown(by, resident_rows)}
-Over loopback, rows as float16; parts of a pull and a push together:
-
-{markdown(("rows", *rates, "parts, ms", "binds"), wire_rows)}"""
-    if "kernels" in report:
-        corpus = report["corpus"]
-        kernel_lines = "\n".join([*KERNEL_HEAD, *kernel_rows(report["kernels"], report)])
-        text += f"""
-{corpus["file"]}, {corpus["words"]:,} words in rows that lie on the card, one pass; window 5, \
-5 negatives, dimension 100:
-
-{kernel_lines}
-"""
-    return text

@@ -26,10 +26,6 @@ from yeoron_bench.results import hardware
 
 BLOCK_TOKENS = 250_000
 """Tokens between two looks at the learning rate."""
-KERNEL_HEAD = (
-    "| kernel | M words/s | share of memory | share of L2 | similarity |",
-    "|---|---|---|---|---|",
-)
 
 
 def rho(words: Sequence[str], vectors: FloatArray, gold: Sequence[Path]) -> dict[str, float]:
@@ -117,23 +113,20 @@ def kernels(
     return runs
 
 
-def kernel_rows(kernels: Mapping[str, Mapping[str, Any]], card: Mapping[str, Any]) -> list[str]:
-    """Lines of a table, of `kernels` by model; card: `yeoron_bench.gpu.copies`."""
-    lines = []
+def kernel_rows(
+    kernels: Mapping[str, Mapping[str, Any]], card: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Medians of `kernels` by model, and which share they move of what `card` copies a second
+    (`yeoron_bench.gpu.copies`), where that is known."""
+    rows = []
     for model, sides in kernels.items():
         for way, runs in sides.items():
-            rate = statistics.median(run["words_per_s"] for run in runs) / 1e6
-            shares = ["–", "–"]
-            if way == "gpu":
+            rate = statistics.median(run["words_per_s"] for run in runs)
+            row = {"kernel": f"{model}, {way}", "words_per_s": rate}
+            for name in ("copy_bytes_per_s", "l2_bytes_per_s") if way == "gpu" else ():
                 moved = statistics.median(run["bytes_per_s"] for run in runs)
-                asked = ("copy_bytes_per_s", "l2_bytes_per_s")
-                shares = [f"{moved / card[name]:.0%}" if card[name] else "–" for name in asked]
-            means = {
-                name: statistics.fmean(run["similarity"][name] for run in runs)
-                for name in runs[0]["similarity"]
-            }
-            said = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-            lines.append(
-                f"| {model}, {way} | {rate:.1f} | {' | '.join(shares)} | {said or 'not judged'} |"
-            )
-    return lines
+                row[f"share of {name}"] = moved / card[name] if card[name] else None
+            for name in runs[0]["similarity"]:
+                row[name] = statistics.fmean(run["similarity"][name] for run in runs)
+            rows.append(row)
+    return rows

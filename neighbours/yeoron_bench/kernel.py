@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,7 @@ from embedding.models.base import LocalBlock, make_trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from yeoron_bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from yeoron_bench.markdown import table as markdown
-from yeoron_bench.results import facts, keep_and_print, machine, need
+from yeoron_bench.results import facts, keep_and_print, need
 from yeoron_bench.train import judged
 
 _BLOCK = 20_000
@@ -208,6 +207,21 @@ def _ratio(values: dict[str, list[dict[str, float]]], name: str) -> float:
     return statistics.median(own[name] / other[name] for own, other in pairs)
 
 
+def medians(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Words a second of both sides by clock, then the mean of each judgement."""
+    for clock, ratio in run["ratio"].items():
+        rates = {
+            peer: statistics.median(rate[clock] for rate in run["rates"][peer]) for peer in _PEERS
+        }
+        yield {"threads": run["threads"], "figure": f"words/s, {clock}", **rates, "ratio": ratio}
+    for name in run["quality"]["kernel"][0] if run["quality"]["kernel"] else ():
+        means = {
+            peer: statistics.fmean(row[name] for row in run["quality"][peer]) for peer in _PEERS
+        }
+        ratio = means["kernel"] / means["gensim"]
+        yield {"threads": run["threads"], "figure": name, **means, "ratio": ratio}
+
+
 def bench_kernel(
     corpus: Path,
     threads: Sequence[int],
@@ -242,49 +256,8 @@ def bench_kernel(
         "epochs": epochs,
         "flop_per_word": flop,
         "words_per_second_in_cache": in_cache(config),
+        "medians": [row for run in runs for row in medians(run)],
         "runs": runs,
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
-
-
-def table(report: dict[str, Any]) -> str:
-    corpus, config = report["corpus"], report["config"]
-    rates = []
-    for run in report["runs"]:
-        for clock in ("wall", "cpu"):
-            ours, theirs = (
-                statistics.median(rate[clock] for rate in run["rates"][side]) for side in _PEERS
-            )
-            ratio = f"{run['ratio'][clock]:.2f}"
-            rates.append((str(run["threads"]), clock, f"{ours:,.0f}", f"{theirs:,.0f}", ratio))
-    rate, flop = report["words_per_second_in_cache"], report["flop_per_word"]
-    return f"""# Kernel against gensim, {report["when"][:10]}
-
-{machine(report, "at the end")}
-{corpus["file"]}: {corpus["tokens"]:,} tokens, {corpus["vocabulary"]:,} words, \
-{report["epochs"]} epoch(s). Skip-gram, dimension {config["dim"]}, window {config["window"]}, \
-{config["negative"]} negatives, sample {config["sample"]}, span {config["span"]}, \
-move {config["move"]}. Medians of paired, interleaved runs.
-
-{markdown(("threads", "clock", "kernel words/s", "gensim words/s", "ratio"), rates)}\
-{_quality_table(report["runs"])}
-Arithmetic: {flop:,} flop a word. With every row in the first-level cache one thread does \
-{rate:,.0f} words per processor second ({rate * flop / 1e9:.1f} Gflop/s): the distance of the runs \
-above from it is waiting for memory.
-"""
-
-
-def _quality_table(runs: Sequence[dict[str, Any]]) -> str:
-    if not runs or runs[0]["quality_ratio"] is None:
-        return ""
-    names = list(runs[0]["quality"]["kernel"][0])
-    rows = []
-    for run in runs:
-        for peer in _PEERS:
-            means = [statistics.fmean(row[name] for row in run["quality"][peer]) for name in names]
-            rows.append((str(run["threads"]), peer, *(f"{mean:.4f}" for mean in means)))
-        empty = ("",) * (len(names) - 1)
-        ratio = f"{run['quality_ratio']:.3f}"
-        rows.append((str(run["threads"]), "ratio of means", *empty, ratio))
-    return "\n" + markdown(("threads", "peer", *names), rows)

@@ -34,7 +34,6 @@ from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, read_change_set
 from yeoron_bench.lscours import SMOOTHING, WINDOW, context_scores, product_scores, train
 from yeoron_bench.lscpeers import gensim_scores
-from yeoron_bench.markdown import table as markdown
 from yeoron_bench.options import LscSetting
 from yeoron_bench.results import RESULTS, facts, keep, need
 
@@ -141,32 +140,6 @@ def means(runs: Sequence[_Run]) -> dict[str, _Run]:
     return by_name
 
 
-def table(figures: _Run, given: LscSetting) -> str:
-    """Markdown for readers."""
-    drawn = "" if given.tokens is None else f", {given.tokens:,} tokens a side drawn by seed"
-    title = f"# {figures['set']}: {figures['targets']} targets, {given.seeds} seeds{drawn}"
-    rows = [
-        (
-            name,
-            _figure(row["spearman"]),
-            f"{_figure(row['least'])} … {_figure(row['most'])}",
-            f"{row['accuracy']:.2f}",
-        )
-        for name, row in figures["mean"].items()
-    ]
-    head = ("estimator", "Spearman, mean", "least … most", "accuracy")
-    lines = [title, "", markdown(head, rows)]
-    lines.append(f"Changed: above the mean of other words by {given.deviations:g} deviations.")
-    unseen = [run["unseen"] for run in figures["runs"]]
-    if max(unseen):
-        lines.append(f"Targets that a draw left without a mention: up to {max(unseen)}.")
-    return "\n".join(lines) + "\n"
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
 def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> None:
     """Measure, keep the figures in `results` and print them. Raises YeoronError."""
     figures = measure(given)
@@ -176,9 +149,8 @@ def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> N
         "settings": settings | {"window": WINDOW, "frequent": SMOOTHING, "others": _OTHERS},
         **figures,
     }
-    text = table(figures, given)
-    path = keep(record, text, results=results, part=figures["set"])
+    path = keep(record, results=results, part=figures["set"])
     if as_json:
         print(json.dumps(record, ensure_ascii=False, indent=1))
     else:
-        print(f"{text}\nWritten to {path}.")
+        print(f"{path.read_text(encoding='utf-8')}\nWritten to {path}.")

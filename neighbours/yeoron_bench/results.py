@@ -74,13 +74,6 @@ def keep_and_print(
     print(table or path.read_text(encoding="utf-8"))
 
 
-def machine(report: Mapping[str, Any], when: str) -> str:
-    """Processor, cores and load `when` (at the start, at the end) of a report, and versions."""
-    hard = report["hardware"]
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    return f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} {when}; {versions}."
-
-
 def page(report: Mapping[str, Any], table: str | None = None) -> str:
     """The result file: front matter with FIELDS, then the table."""
     if table is None:
@@ -118,10 +111,9 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
 
 
 def _alike(values: Sequence[Any]) -> bool:
-    """Whether these are records with the same figures, more than one."""
-    return len(values) > 1 and all(
-        isinstance(value, Mapping) and value.keys() == values[0].keys() for value in values
-    )
+    """Whether these are records with a figure in common, more than one."""
+    records = [value for value in values if isinstance(value, Mapping)]
+    return 1 < len(records) == len(values) and bool(set.intersection(*map(set, records)))
 
 
 def _list(values: Sequence[Any]) -> str:
@@ -134,7 +126,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.5g}"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_cell(part)}" for name, part in value.items())
     if isinstance(value, (list, tuple)):

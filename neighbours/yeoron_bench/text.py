@@ -28,7 +28,7 @@ from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.pipeline import TextPipeline
 from embedding.text.pool_worker import Collecting
 from yeoron_bench.corpora import lines_of
-from yeoron_bench.results import facts, keep, machine
+from yeoron_bench.results import facts, keep_and_print
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 MECAB = ("python-mecab-ko", "python-mecab-ko-dic")
@@ -117,7 +117,7 @@ def measure(
     for first in range(0, len(documents), step):
         part = documents[first : first + step]
         measured.append(_slice(part, ours, plain, every, collecting))
-        print(_row(measured[-1]), flush=True)
+        print(measured[-1], flush=True)
     return measured
 
 
@@ -178,49 +178,18 @@ def bench_text(
     results: Path,
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
-    runs = []
+    runs = {}
     config = TextConfig(tokenizer=tokenizer, new_words=new_words)
     for path in corpora:
         read = list(islice(texts(path), documents))
-        print(f"{path.name}, {tokenizer}, {len(read):,} documents\n{_HEAD}")
-        slices = [asdict(part) for part in measure(read, config, every)]
-        settings = config.model_dump(mode="json")
-        runs.append({"corpus": path.name, "config": settings, "slices": slices})
+        name = f"{path.name}, {tokenizer}"
+        print(f"{name}, {len(read):,} documents")
+        runs[name] = [asdict(part) for part in measure(read, config, every)]
     report = {
         **facts("text", _PACKAGES + (MECAB if tokenizer == "mecab" else ())),
         "every": every,
+        "config": config.model_dump(mode="json"),
         "runs": runs,
     }
-    file = keep(report, table(report), results=results)
-    print(f"Written to {file} and .json.")
+    keep_and_print(report, results=results)
     return report
-
-
-_HEAD = (
-    "| documents | ratio | ours, morphemes/s | plain Kiwi | identical | known | analysed "
-    "| new words | peak MB |\n|---|---|---|---|---|---|---|---|---|"
-)
-
-
-def _row(part: Slice) -> str:
-    return (
-        f"| {part.documents:,} | {part.ratio:.2f} | {part.ours:,.0f} | {part.plain:,.0f} "
-        f"| {part.identical:.2%} | {part.known:.1%} | {part.analysed:.1%} | {part.new_words} "
-        f"| {part.memory_mb:,.0f} |"
-    )
-
-
-def table(report: dict[str, Any]) -> str:
-    lines = [
-        f"# Text preparation against plain Kiwi, {report['when'][:10]}",
-        "",
-        (
-            f"{machine(report, 'at the end')} Processor time of one core; plain Kiwi on each "
-            f"{report['every']}th document of a slice, in turn with ours. Normalising, masking and "
-            "sentences are in both."
-        ),
-    ]
-    for run in report["runs"]:
-        lines += ["", f"{run['corpus']}, {run['config']['tokenizer']}:", "", _HEAD]
-        lines += [_row(Slice(**slice_)) for slice_ in run["slices"]]
-    return "\n".join([*lines, ""])

@@ -35,9 +35,8 @@ from typing import Any
 
 from embedding.kernel.errors import InputError, YeoronError
 from yeoron_bench.corpora import sentences
-from yeoron_bench.markdown import table as markdown
 from yeoron_bench.options import TrainBenchOptions
-from yeoron_bench.results import facts, hardware, keep_and_print, machine, need
+from yeoron_bench.results import facts, hardware, keep_and_print, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
 TRAINERS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
@@ -266,35 +265,5 @@ def bench_train(
         "summary": summary(runs),
         "runs": runs,
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
-
-
-def table(report: dict[str, Any]) -> str:
-    corpus = report["corpus"]
-    judged_by = JUDGE if JUDGE in report["summary"] else REFERENCE
-    columns = {
-        f"speed_to_{REFERENCE}": f"speed / {REFERENCE}",
-        f"whole_to_{REFERENCE}": f"whole / {REFERENCE}",
-        "speed_to_nodes-1": "speed / nodes-1",
-        "speed_to_core-1": "speed / core-1",
-        "quality": "quality",
-        "quality_ratio": f"quality / {judged_by}",
-    }
-    rows = [
-        (
-            side,
-            f"{figures['words_per_second']:,.0f}",
-            f"{figures['seconds']:.1f}",
-            *(f"{figures[name]:.3f}" if name in figures else "" for name in columns),
-        )
-        for side, figures in report["summary"].items()
-    ]
-    return f"""# yeoron train against gensim, {report["when"][:10]}
-
-{machine(report, "at the start")}
-{corpus["file"]}, {corpus["words"] or "all"} words; \
-{", ".join(f"{name} {value}" for name, value in report["config"].items())}; \
-{report["repeats"]} repeats, interleaved; medians.
-
-{markdown(("side", "words/s", "whole command, s", *columns.values()), rows)}"""

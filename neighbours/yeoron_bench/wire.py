@@ -30,8 +30,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from yeoron_bench.markdown import table as markdown
-from yeoron_bench.results import facts, hardware, keep_and_print, machine
+from yeoron_bench.results import facts, hardware, keep_and_print
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
@@ -44,16 +43,6 @@ WIRE_SIDES = {
     "topk": ("float16", "topk"),
 }
 """How rows are pulled and how deltas are pushed."""
-
-
-_RATES = {
-    "pull_rows_per_second": "pull",
-    "push_rows_per_second": "push",
-    "both_ways_rows_per_second": "both ways",
-    "fastest_both_ways": "fastest both ways",
-    "plain_both_ways": "plain socket, both ways",
-}
-"""Figures of a side in rows a second, as its table calls them."""
 
 
 def serve(config: ServerConfig, dim: int) -> None:
@@ -238,31 +227,8 @@ def bench_wire(
         "setting": {"rows": rows, "dim": dim, "rounds": rounds, "server_threads": threads},
         "runs": runs,
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
-
-
-def table(report: dict[str, Any]) -> str:
-    setting = report["setting"]
-    rows = [
-        (
-            run["side"],
-            *(f"{run[name]:,.0f}" for name in _RATES),
-            f"{1 / run['ratio_to_plain']:.2f}",
-            f"{run['cpu_us_a_row']:.2f}",
-            f"{run['pushed_bytes_an_entry']:.2f}",
-        )
-        for run in report["runs"]
-    ]
-    head = ("pushes as", *(f"{rate}, rows/s" for rate in _RATES.values()), "ours / plain, time")
-    return f"""# Rows a second over the wire, {report["when"][:10]}
-
-{machine(report, "at the start")} One shard on loopback, {setting["rows"]:,} rows of \
-{setting["dim"]}, {setting["rounds"]} rounds, medians. Plain: the bytes of the pulled rows, each \
-way, over a socket between two processes in the same rounds. Processor time is that of client and \
-server together.
-
-{markdown((*head, "processor µs a row", "bytes an entry pushed"), rows)}"""
 
 
 def main() -> None:

@@ -50,20 +50,6 @@ def test_its_parts_add_up(bench):
     alone = bench.resident(device, device.steps(8), 500, 8, 3)
     both = 500 / (500 / alone["pull_rows_per_s"] + 500 / alone["push_rows_per_s"])
     assert alone["share"] == pytest.approx(both / (bench.BOUND * 100 / 8))
-    report = {
-        "when": "2026-01-01T00:00:00",
-        "hardware": {"gpu": "G", "cpu": "C"},
-        "versions": {"torch": "t"},
-        "rows": 500,
-        "dim": 8,
-        "bound_rows_per_s": 1.0,
-        "asked_share": bench.ASKED,
-        **bench.copies(device, 1),
-        "resident": {"torch": {"kind": "TorchSteps", **alone}},
-        "wire": [found],
-    }
-    assert found["binds"] in bench.table(report)
-    assert "similarity" not in bench.table(report)
 
 
 def test_the_training_kernel_learns_a_text_and_is_judged_beside_the_cpu(bench, tmp_path):
@@ -82,12 +68,14 @@ def test_the_training_kernel_learns_a_text_and_is_judged_beside_the_cpu(bench, t
     moved = found["gpu"][0]["bytes_per_s"]
     card = {"copy_bytes_per_s": 4 * moved, "l2_bytes_per_s": 0.0}
     ours, cpu = gpukernel.kernel_rows({"sgns": found}, card)
-    assert "| 25% | – | near" in ours
-    assert "| – | – | near" in cpu
+    assert ours["share of copy_bytes_per_s"] == pytest.approx(0.25)
+    assert ours["share of l2_bytes_per_s"] is None
+    assert {"near", "mean"} < set(ours)
+    assert set(ours) - set(cpu) == {"share of copy_bytes_per_s", "share of l2_bytes_per_s"}
 
 
 def test_evaluations_on_a_device_agree_with_those_of_the_cpu():
-    from benchmarks.gpuevaluation import evaluation_rows, evaluations
+    from benchmarks.gpuevaluation import evaluations
 
     device = TorchDevice(torch.device(DEVICE))
     found = evaluations(device, words=1_000, dim=16, frequent_words=40)
@@ -103,4 +91,3 @@ def test_evaluations_on_a_device_agree_with_those_of_the_cpu():
     apart = [one["difference"] for one in found.values()]
     assert max(apart[0], apart[1], apart[4]) < 1e-4
     assert max(apart[2], apart[3]) <= 0.02, "equal but for ties"
-    assert evaluation_rows(found)[0].startswith("| PIP loss |")
