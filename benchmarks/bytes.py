@@ -54,19 +54,6 @@ KEPT = (
     "bytes_pulled_per_token",
     "bytes_by_part",
 )
-COLUMNS = (
-    "nodes",
-    "pushes as",
-    "pushed",
-    "pulled",
-    "both",
-    "all-reduce",
-    "all-reduce / both",
-    "half of all-reduce / pushed",
-    "loss",
-    "quality",
-    "±",
-)
 CACHE_MB = 256
 THROTTLED_WORDS = 1_500_000
 LEAST_SHOWN = 0.02
@@ -180,7 +167,9 @@ def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             row: dict[str, float | None] = {
                 name: statistics.fmean(run[name] for run in own) for name in names
             }
-            row["dense"] = statistics.fmean(run["dense_bytes_per_token"] for run in own)
+            dense = statistics.fmean(run["dense_bytes_per_token"] for run in own)
+            sent = statistics.fmean(run["bytes_per_token"] for run in own)
+            row |= {"dense": dense, "dense / bytes": dense / sent}
             row["loss"] = statistics.fmean(run["loss"] for run in own)
             judged = [run["quality"]["mean"] for run in own if run["quality"]]
             row["quality"] = statistics.fmean(judged) if judged else None
@@ -238,97 +227,31 @@ def bench_bytes(
         "setting": vars(setting),
         "blocks": {str(n): blocks[n] for n in plan.nodes},
         "rate": rate,
-        "runs": runs,
+        "summary": summary(runs),
+        **{f"bytes a token with {n} nodes, first seed": account(runs, n) for n in plan.nodes},
         "throttled": speeds,
+        "runs": runs,
     }
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
 
 
-def table(report: dict[str, Any]) -> str:
-    hard = report["hardware"]
-    about = (
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start; "
-        f"{report['corpus']['file']}, {report['corpus']['words'] or 'all'} words, "
-        f"{report['setting']}; tokens a block by nodes: {report['blocks']}."
-    )
-    lines = [
-        f"# Bytes a trained token, {report['when'][:10]}",
-        "",
-        about,
-        "",
-        "All-reduce is computed: 2 (n-1)/n times both tables in float32 a block, from each node.",
-        "",
-        f"| {' | '.join(COLUMNS)} |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in summary(report["runs"]):
-        pushed, both = row["bytes_pushed_per_token"], row["bytes_per_token"]
-        quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
-        spread = "" if row["spread"] is None else f"{row['spread']:.4f}"
-        lines.append(
-            f"| {row['nodes']} | {row['side']} | {pushed:.1f} | "
-            f"{row['bytes_pulled_per_token']:.1f} | {both:.1f} | {row['dense']:.0f} | "
-            f"{row['dense'] / both:.1f} | {row['dense'] / 2 / pushed:.1f} | {row['loss']:.4f} | "
-            f"{quality} | {spread} |"
-        )
-    for nodes in dict.fromkeys(run["nodes"] for run in report["runs"]):
-        lines += ["", *_account([run for run in report["runs"] if run["nodes"] == nodes])]
-    if report["throttled"]:
-        lines += ["", *_throttled(report)]
-    return "\n".join([*lines, ""])
-
-
-def _account(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """Where each byte goes: bytes a token by kind of message, direction and part."""
-    sides = list(dict.fromkeys(run["side"] for run in runs))
-    first = {side: next(run for run in runs if run["side"] == side) for side in sides}
-    report = {
-        side: {part: size / run["tokens_trained"] for part, size in run["bytes_by_part"].items()}
-        for side, run in first.items()
+def account(runs: Sequence[dict[str, Any]], nodes: int) -> dict[str, dict[str, float]]:
+    """Where each byte goes: bytes a token by kind of message, direction and part, for each side."""
+    first: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        if run["nodes"] == nodes:
+            first.setdefault(run["side"], run)
+    parts = {part for run in first.values() for part in run["bytes_by_part"]}
+    sizes = {
+        part: {
+            side: run["bytes_by_part"].get(part, 0) / run["tokens_trained"]
+            for side, run in first.items()
+        }
+        for part in parts
     }
-    sizes = {part: max(each.get(part, 0.0) for each in report.values()) for part in _parts(report)}
-    shown = sorted((part for part in sizes if sizes[part] >= LEAST_SHOWN), key=lambda p: -sizes[p])
-    about = (
-        f"Where they go with {runs[0]['nodes']} nodes (first seed; parts below {LEAST_SHOWN} bytes "
-        "a token are left out):"
-    )
-    lines = [
-        about,
-        "",
-        f"| message, direction at the server, part | {' | '.join(sides)} |",
-        "|---" * (1 + len(sides)) + "|",
-    ]
-    for part in shown:
-        cells = (f"{report[side].get(part, 0.0):.2f}" for side in sides)
-        lines.append(f"| {part} | {' | '.join(cells)} |")
-    return lines
-
-
-def _parts(figures: dict[str, dict[str, float]]) -> list[str]:
-    return list(dict.fromkeys(part for each in figures.values() for part in each))
-
-
-def _throttled(report: dict[str, Any]) -> list[str]:
-    about = (
-        f"Two nodes and the server behind one link of {report['rate'] / 1e6:.0f} Mb/s (tc tbf on "
-        "the loopback of a network namespace, both directions together), "
-        f"{report['corpus']['throttled_words']:,} words:"
-    )
-    lines = [
-        about,
-        "",
-        "| pushes as | words/s | to none | pushed | pulled |",
-        "|---|---|---|---|---|",
-    ]
-    speeds = {run["side"]: run["words_per_second"] for run in report["throttled"]}
-    for run in report["throttled"]:
-        ratio = f"{speeds[run['side']] / speeds['none']:.2f}" if "none" in speeds else ""
-        lines.append(
-            f"| {run['side']} | {run['words_per_second']:,.0f} | {ratio} | "
-            f"{run['bytes_pushed_per_token']:.1f} | {run['bytes_pulled_per_token']:.1f} |"
-        )
-    return lines
+    shown = {part: max(row.values()) for part, row in sizes.items()}
+    return {p: sizes[p] for p in sorted(shown, key=lambda p: -shown[p]) if shown[p] >= LEAST_SHOWN}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

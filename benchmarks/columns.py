@@ -61,40 +61,6 @@ def summary(runs: dict[Side, list[Run]]) -> list[dict[str, Any]]:
     ]
 
 
-HEAD = (
-    "| dim | shards | bytes a token: rows | columns | ratio | words/s: rows | columns "
-    "| CPU µs a token: rows | columns | loss: rows | columns |"
-)
-
-
-def table(report: dict[str, Any]) -> str:
-    """Both splits side by side."""
-    hard, corpus = report["hardware"], report["corpus"]
-    config = ", ".join(f"{name} {value}" for name, value in report["config"].items())
-    lines = [
-        f"# Shards of rows and of columns, {report['when'][:10]}",
-        "",
-        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start.",
-        f"{corpus['file']}, {corpus['words'] or 'all'} words, one node; {config};",
-        f"{report['repeats']} repeats, in turn; medians. Loss is the mean over the training.",
-        "",
-        HEAD,
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    by_side = {(each["dim"], each["shards"], each["split"]): each for each in report["summary"]}
-    for dim, shards in dict.fromkeys((dim, shards) for dim, shards, _ in by_side):
-        rows, columns = by_side[dim, shards, "rows"], by_side[dim, shards, "columns"]
-        ratio = columns["bytes_sent_per_token"] / rows["bytes_sent_per_token"]
-        cells = [f"{dim}", f"{shards}"]
-        cells += [f"{each['bytes_sent_per_token']:,.0f}" for each in (rows, columns)]
-        cells.append(f"{ratio:.2f}")
-        cells += [f"{each['words_per_second']:,.0f}" for each in (rows, columns)]
-        cells += [f"{each['cpu_us_per_token']:,.1f}" for each in (rows, columns)]
-        cells += [f"{each['loss']:.3f}" for each in (rows, columns)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
-
-
 def bench_columns(
     corpus: Path,
     *,
@@ -124,7 +90,7 @@ def bench_columns(
                 print(*side, f"{last['bytes_sent_per_token']:,.0f} bytes a token", flush=True)
     report["summary"] = summary(runs)
     report["runs"] = [{"side": list(side), "runs": several} for side, several in runs.items()]
-    keep_and_print(report, table(report), results=results)
+    keep_and_print(report, results=results)
     return report
 
 

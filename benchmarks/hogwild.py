@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -88,35 +88,22 @@ def bench_hogwild(
         **facts("hogwild", ("numpy", "numba", "pyarrow")),
         "corpus": {"file": corpus.name, "tokens": text.tokens, "vocabulary": len(text.words)},
         "config": {**model.model_dump(mode="json"), "seeds": list(seeds), "min_count": MIN_COUNT},
+        "summary": dict(summary(runs)),
         "runs": runs,
     }
-    keep_and_print(report, table(report), results=results, part=corpus.name.split(".")[0])
+    keep_and_print(report, results=results, part=corpus.name.split(".")[0])
     return report
 
 
-def table(report: dict[str, Any]) -> str:
-    """The report in Markdown."""
-    corpus, seeds = report["corpus"], report["config"]["seeds"]
-    losses = {way: [run["loss"] for run in each] for way, each in report["runs"].items()}
+def summary(
+    runs: Mapping[str, Sequence[Mapping[str, float]]],
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Held-out loss by way, and what it is of that of one node of the same seed."""
+    losses = {way: [run["loss"] for run in own] for way, own in runs.items()}
     alone = next(iter(losses.values()))
-    head = (
-        f"{report['hardware']['cpu']}, {report['hardware']['cores']} cores. {corpus['file']}: "
-        f"{corpus['tokens']:,} words to learn, {corpus['vocabulary']:,} different; dimension "
-        f"{report['config']['dim']}, seeds {', '.join(map(str, seeds))}. Held-out loss, to that of "
-        "one node of the same seed."
-    )
-    lines = [
-        f"# Shared tables against the wire, {report['when'][:10]}",
-        "",
-        head,
-        "",
-        "| policy, nodes | loss | to one node | worst seed |",
-        "|---|---|---|---|",
-    ]
     for way, own in losses.items():
         ratios = [a / b for a, b in zip(own, alone, strict=True)]
-        lines.append(f"| {way} | {mean(own):.4f} | {mean(ratios):.4f} | {max(ratios):.4f} |")
-    return "\n".join([*lines, ""])
+        yield way, {"loss": mean(own), "to one node": mean(ratios), "worst seed": max(ratios)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -283,37 +283,22 @@ def bench_incremental(
         "scored": labels,
         "runs": {name: vars(curve) for name, curve in curves.items()},
     }
-    keep_and_print(report, table(report, unit), results=results)
+    report["summary"] = dict(summary(report["runs"]))
+    keep_and_print(report, results=results)
     return report
 
 
-def table(report: dict[str, Any], unit: Unit) -> str:
-    hard, corpus, runs = report["hardware"], report["corpus"], report["runs"]
-    head = (
-        f"{hard['cpu']}, {hard['cores']} cores. {corpus['file']}: {corpus['tokens']:,} tokens of "
-        f"{corpus[f'{unit}s']} {unit}s, {len(report['scored'])} scored with {PAIRS:,} pairs each "
-        f"before they were learnt. Skip-gram, dimension {report['config']['dim']}, window "
-        f"{report['config']['window']}, {report['config']['negative']} negatives, sample "
-        f"{report['config']['sample']}, min_count {MIN_COUNT}. `better` counts the {unit}s in "
-        "which a run's loss is below that of the better gensim with as many passes."
-    )
-    lines = [
-        f"# {unit.capitalize()} by {unit} against gensim, {report['when'][:10]}",
-        "",
-        head,
-        "",
-        "| run | loss | second half | better | processor s |",
-        "|---|---|---|---|---|",
-    ]
+def summary(runs: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """By run; `better`: windows whose loss is below the better gensim's with as many passes."""
     for name, curve in runs.items():
         loss = np.array(curve["loss"])
         passes = "one pass" if "one pass" in name else "4 epochs"
         rivals = [np.array(runs[f"gensim, {passes}, {rate} rate"]["loss"]) for rate in _RATES]
         best = min(rivals, key=lambda losses: float(losses.mean()))
-        won = f"{int((loss < best).sum())} / {len(loss)}" if name.startswith("ours") else ""
-        late = loss[len(loss) // 2 :].mean()
-        lines.append(f"| {name} | {loss.mean():.4f} | {late:.4f} | {won} | {curve['cpu']:.0f} |")
-    return "\n".join([*lines, ""])
+        better = int((loss < best).sum()) if name.startswith("ours") else None
+        late = float(loss[len(loss) // 2 :].mean())
+        figures = {"loss": float(loss.mean()), "second half": late, "better": better}
+        yield name, {**figures, "processor_s": curve["cpu"]}
 
 
 _RATES = ("falling", "constant")
