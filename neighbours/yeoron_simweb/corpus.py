@@ -7,7 +7,7 @@ import logging
 import lzma
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,7 +46,6 @@ class PlaybackCorpus:
     name: str
     documents: tuple[CorpusDocument, ...]
     malformed: int = 0
-    truth: dict[str, object] = field(default_factory=dict)
 
 
 def parse_document(record: object) -> CorpusDocument:

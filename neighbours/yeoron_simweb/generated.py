@@ -156,7 +156,7 @@ def generate(config: SimwebConfig) -> PlaybackCorpus:
             f"generated corpus: no document from {first} to {last}; it covers {FIRST_DAY} to "
             f"{LAST_DAY}."
         )
-    return PlaybackCorpus("generated", chosen, truth=truth(config))
+    return PlaybackCorpus("generated", chosen)
 
 
 def _weight(rng: Random, topic: str, part: str) -> float:

@@ -521,3 +521,9 @@ def test_a_shard_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(
     shard.crash()
     assert shard.state.held.next_id == 2
     shard.folder.close()
+
+
+def test_a_change_of_a_checkpoint_with_aggregators_is_one_of_its_pushes():
+    """Until 30 November 2026 an entry could name sums, and say that it goes past the optimiser."""
+    stored = ["change", [["a", 1], ["b", 4]], 0.5, True, [[["a", 1], ["b", 4]]], False]
+    assert from_json(stored) == Change((("a", 1), ("b", 4)), 0.5, average=True)

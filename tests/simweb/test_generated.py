@@ -162,10 +162,6 @@ def test_the_truth_is_json() -> None:
     assert json.loads(json.dumps(truth())) == truth()
 
 
-def test_the_truth_comes_with_the_corpus(corpus: PlaybackCorpus) -> None:
-    assert corpus.truth == truth(SimwebConfig())
-
-
 def test_a_noun_belongs_to_one_topic_and_stays_what_it_is() -> None:
     topics = [*lexicon().topics.values(), lexicon().general]
     nouns = [noun for topic in topics for noun in topic.nouns.values]

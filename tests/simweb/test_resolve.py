@@ -36,7 +36,7 @@ def test_the_order_is_setting_variable_shared_generated(
     assert resolve_corpus(SimwebConfig()).name.endswith("b.jsonl")
     given = corpus(workplace / "given/c.jsonl")
     assert resolve_corpus(SimwebConfig(corpus=given)).name == str(given)
-    assert resolve_corpus(SimwebConfig(corpus=Path("generated"))).truth
+    assert resolve_corpus(SimwebConfig(corpus=Path("generated"))).name == "generated"
 
 
 def test_a_folder_gives_its_petitions_first(workplace: Path) -> None:
