@@ -25,7 +25,7 @@ from embedding.worker.spec import CorpusShare
 from yeoron_bench.datedlines import dated_lines
 from yeoron_bench.detection import Detection, detect
 from yeoron_bench.driftjudging import DriftSetting, compared, ours
-from yeoron_bench.driftpeers import gensim
+from yeoron_bench.gensimpeers import gensim
 from yeoron_bench.planting import PlantedDocument, PlantingConfig, plant
 from yeoron_bench.results import RESULTS, facts, keep, need
 

@@ -32,8 +32,8 @@ from scipy.stats import rankdata
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet, read_change_set
+from yeoron_bench.gensimpeers import gensim_scores
 from yeoron_bench.lscours import SMOOTHING, WINDOW, context_scores, product_scores, train
-from yeoron_bench.lscpeers import gensim_scores
 from yeoron_bench.options import LscSetting
 from yeoron_bench.results import RESULTS, facts, keep, need
 

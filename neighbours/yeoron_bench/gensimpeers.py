@@ -1,18 +1,23 @@
-"""What people use to find changes of meaning, for `drift.py`: gensim again, gensim that goes on."""
+"""What people use to find changes of meaning: gensim on each side, or in each window again, turned
+onto the other by orthogonal Procrustes, and gensim that goes on (`lsc.py`, `drift.py`).
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from embedding.kernel.records import FloatArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows
 from embedding.trends.nearest import nearest
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift
+from embedding.trends.significance import TestArray
+from yeoron_bench.changeset import ChangeSet, Sentences
 from yeoron_bench.driftjudging import (
     PLANTED_MIN_COUNT,
     ComparedWindow,
@@ -20,8 +25,10 @@ from yeoron_bench.driftjudging import (
     JudgedTraining,
     judgement,
 )
+from yeoron_bench.options import LscSetting
 from yeoron_bench.planting import PlantedCorpus
 
+GENSIM = {"sg": 1, "negative": 5, "window": 5, "sample": 1e-4, "workers": 1}
 NEIGHBOURS = 50
 CANDIDATES = 10_000
 
@@ -51,21 +58,17 @@ def _gensim_spaces(
 ) -> Iterator[tuple[dict[str, int], FloatArray, np.ndarray]]:
     from gensim.models import Word2Vec
 
-    settings = {
+    own = {
         "vector_size": given.dim,
-        "sg": 1,
-        "negative": 5,
-        "window": 5,
-        "sample": 1e-4,
+        "min_count": PLANTED_MIN_COUNT,
+        "seed": 1 + given.planting,
     }
     epochs = given.epochs if goes_on else 2 * given.epochs
     model, counts = None, Counter[str]()
     for docs in corpus.windows:
         sentences = [list(sentence) for document in docs for sentence in document]
         if model is None or not goes_on:
-            model = Word2Vec(
-                min_count=PLANTED_MIN_COUNT, workers=1, seed=1 + given.planting, **settings
-            )
+            model = Word2Vec(**own, **GENSIM)
             counts = Counter()
             model.build_vocab(sentences)
         else:
@@ -104,3 +107,38 @@ def _baseline(pair: SnapshotPair, figure: str, *, turned: bool) -> list[float]:
         return list(map(float, overlap_shift(near[0], near[1], len(pair))))
     before = pair.before @ fit_rotation(pair.before, pair.after) if turned else pair.before
     return list(map(float, cosine_distance(before, pair.after)))
+
+
+def gensim_scores(
+    data: ChangeSet, words: IntArray, given: LscSetting, passes: int, seed: int
+) -> TestArray:
+    """Cosine distance float64 [n] after alignment (Hamilton et al. 2016); NaN: a side lacks it.
+
+    Vectors of either side have unit length and their mean taken off before all words that both
+    sides know are aligned (Artetxe, Labaka and Agirre 2016; SGNS+OP+CD of Schlechtweg et al. 2019).
+    """
+    spaces = [_space(side, given, passes, seed) for side in (data.before, data.after)]
+    common = np.array(sorted(spaces[0][0].keys() & spaces[1][0].keys()), dtype=np.int64)
+    sides = []
+    for place, vectors in spaces:
+        units = unit_rows(vectors[[place[word] for word in common.tolist()]])
+        sides.append(unit_rows(units - units.mean(axis=0)))
+    distance = cosine_distance(sides[0] @ fit_rotation(sides[0], sides[1]), sides[1])
+    scores = np.full(len(words), np.nan)
+    at = np.minimum(np.searchsorted(common, words), len(common) - 1)
+    shared = common[at] == words
+    scores[shared] = distance[at[shared]]
+    return scores
+
+
+def _space(
+    side: Sentences, given: LscSetting, passes: int, seed: int
+) -> tuple[dict[int, int], FloatArray]:
+    """Row of each word of the change set, and vectors."""
+    from gensim.models import Word2Vec
+
+    tokens, ends = side.tokens.tolist(), side.offsets.tolist()
+    lines = [[str(word) for word in tokens[a:b]] for a, b in pairwise(ends)]
+    own = {"vector_size": given.dim, "min_count": given.min_count, "seed": seed}
+    model = Word2Vec(lines, epochs=passes, **own, **GENSIM)
+    return {int(word): at for word, at in model.wv.key_to_index.items()}, model.wv.vectors
