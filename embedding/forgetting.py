@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -88,14 +88,9 @@ def forget(settings: Settings, request: ErasureRequest, *, dry: bool = False) ->
         done.append(f"Headlines: {kept:,} {verb} removed.")
     wanted = request.word or request.source or page or ""
     if paths.trends.is_dir():
-        reports = storage.holding(paths.trends, wanted)
-        for name in () if dry else reports:
-            storage.remove(paths.trends, name)
-        if not dry:
-            storage.sweep(paths.trends)
+        n = storage.erase(paths.trends, wanted, dry=dry)
         done.append(
-            f"Trend reports: {len(reports)} {verb} removed; they can be made again from their "
-            "snapshots."
+            f"Trend reports: {n} {verb} removed; they can be made again from their snapshots."
         )
     if page is None:
         done += _in_snapshots(holding, request, verb, dry=dry)
@@ -254,11 +249,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     )
     headlines = HeadlineStore(settings.page.headlines_file)
     if headlines.path.is_file():
-        step(
-            ages.evidence_days,
-            "Headlines",
-            lambda before: headlines.erase(before=before, dry=dry),
-        )
+        step(ages.evidence_days, "Headlines", lambda time: headlines.erase(before=time, dry=dry))
     step(
         ages.frontier_days,
         "Frontier, addresses",
@@ -267,10 +258,11 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     step(
         ages.reports_days,
         "Trend reports",
-        lambda before: _old_reports(paths.trends, before, dry=dry),
+        lambda before: storage.expire(paths.trends, before, dry=dry),
     )
-    step(ages.copies_days, "States put aside", lambda before: _old_states(settings, before, dry))
-    step(ages.logs_days, "Log files", lambda before: _old_files(paths.logs, before, dry=dry))
+    states, logs = put_aside(_state_dir(settings)), paths.logs.rglob("*")
+    step(ages.copies_days, "States put aside", partial(_old, states, dry=dry))
+    step(ages.logs_days, "Log files", partial(_old, filter(Path.is_file, logs), dry=dry))
     if ages.snapshots_days:
         uri, wanted = _tracking(settings), settings.evaluation
         keep = mlflow.pinned(uri, wanted.model_name) if uri else frozenset[str]()
@@ -309,28 +301,9 @@ def _old_snapshots(store: SnapshotStore, before: float, *, keep: frozenset[str],
     return len(old)
 
 
-def _old_reports(folder: Path, before: float, *, dry: bool) -> int:
-    old = [
-        name
-        for name in storage.saved(folder)
-        if (folder / name / storage.REPORT).stat().st_mtime < before
-    ]
-    for name in () if dry else old:
-        storage.remove(folder, name)
-    return len(old)
-
-
-def _old_states(settings: Settings, before: float, dry: bool) -> int:
-    copies = [path for path in put_aside(_state_dir(settings)) if path.stat().st_mtime < before]
-    for path in () if dry else copies:
-        shutil.rmtree(path)
-    return len(copies)
-
-
-def _old_files(folder: Path, before: float, *, dry: bool) -> int:
-    if not folder.is_dir():
-        return 0
-    old = [one for one in folder.rglob("*") if one.is_file() and one.stat().st_mtime < before]
+def _old(paths: Iterable[Path], before: float, *, dry: bool) -> int:
+    """Remove the files and folders that were last written before a time; how many."""
+    old = [path for path in paths if path.stat().st_mtime < before]
     for path in () if dry else old:
-        path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     return len(old)

@@ -15,12 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
+import numpy as np
 from pydantic import Field
 
-from embedding.ask.answers import Answers, LaterError
+from embedding.ask.answers import Answers, LaterError, SnapshotListing
 from embedding.kernel.errors import InputError, SnapshotError
-from embedding.kernel.records import SnapshotRef
+from embedding.kernel.records import FloatArray, SnapshotRef
 from embedding.snapshots.evidence import Evidence
+from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST
 from embedding.trends.axis import AxisHistory, axis_history
 from embedding.trends.bias import SourceBias, source_bias
@@ -219,16 +221,94 @@ class WindowsQuestion(Question[tuple[tuple[WindowFigures, int | None], ...]]):
 
 
 @dataclass(frozen=True)
-class SnapshotsQuestion(Question[dict[str, Any]]):
+class SnapshotsQuestion(Question[SnapshotListing]):
     """All snapshots.
 
     The snapshots that can be read, and the ids of those that cannot.
     """
 
-    def answer(self, answers: Answers, wait_s: float | None = None) -> dict[str, Any]:
-        listing = answers.listing()
-        rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
-        return {"snapshots": rows, "broken": sorted(listing.broken)}
+    def answer(self, answers: Answers, wait_s: float | None = None) -> SnapshotListing:
+        return answers.listing()
+
+
+@dataclass(frozen=True)
+class NearestQuestion(Question[list[tuple[str, float]]]):
+    """Words near a word.
+
+    The words with the nearest vectors in the model at the end of a window, and how near each is;
+    none where the model has not learnt enough (`Snapshot.unreadable`).
+    """
+
+    word: AnyWord
+    window: WindowName = LATEST
+    n: int = 10
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> list[tuple[str, float]]:
+        return self.of(answers.open(self.window))
+
+    def of(self, snapshot: Snapshot) -> list[tuple[str, float]]:
+        """The same of a snapshot that may lie outside of a store; InputError for other words."""
+        words = snapshot.neighbours(self.word, self.n)
+        return words if snapshot.unreadable is None else []
+
+
+@dataclass(frozen=True)
+class VectorsQuestion(Question[tuple[list[str], FloatArray]]):
+    """Words and their vectors.
+
+    float32 [n, dim]; those of `words` that a window has, in their order, or all of the window.
+    """
+
+    words: tuple[str, ...] | None = None
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> tuple[list[str], FloatArray]:
+        snapshot = answers.open(self.window)
+        if self.words is None:
+            return list(snapshot.words), np.asarray(snapshot.vectors)
+        rows = snapshot.rows(self.words)
+        known = [word for word, row in zip(self.words, rows.tolist(), strict=True) if row >= 0]
+        return known, snapshot.read_vectors(rows[rows >= 0])
+
+
+@dataclass(frozen=True)
+class WatchedCounts:
+    """A word in a window: documents that hold it there and in the window before, and the rankings
+    in which it is a finding.
+    """
+
+    word: str
+    documents_before: int
+    documents: int
+    rankings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WatchedQuestion(Question[tuple[WatchedCounts, ...]]):
+    """Watched words in a window.
+
+    How many documents hold each, before and now, and whether it is a finding.
+    """
+
+    words: tuple[str, ...]
+    window: WindowName = LATEST
+
+    def answer(self, answers: Answers, wait_s: float | None = None) -> tuple[WatchedCounts, ...]:
+        report = answers.report(self.window, wait_s)
+        rankings, before = report.called(), report.compared_with
+        now = answers.open(report.snapshot.id)
+        then = None if before is None else answers.open(before.id)
+        return tuple(
+            WatchedCounts(w, _documents(then, w), _documents(now, w), rankings.get(w, ()))
+            for w in dict.fromkeys(self.words)
+        )
+
+
+def _documents(snapshot: Snapshot | None, word: str) -> int:
+    """Documents of a window that hold a word; 0 where it has no row, and for no window."""
+    if snapshot is None or word not in snapshot:
+        return 0
+    return sum(documents for _, documents, _ in snapshot.source_counts(word).values())
 
 
 @dataclass(frozen=True)
@@ -377,16 +457,24 @@ class ContrastQuestion(Question["SourceContrast"]):
 
 
 @dataclass(frozen=True)
-class DisagreementQuestion(Question["Disagreement"]):
-    """What the sources of a window disagree on."""
+class DisagreementQuestion(Question["Disagreement | None"]):
+    """What the sources of a window disagree on.
+
+    None where fewer than two brought something, or it is not known how they use words.
+    """
 
     window: WindowName = LATEST
 
-    def answer(self, answers: Answers, wait_s: float | None = None) -> Disagreement:
+    def answer(self, answers: Answers, wait_s: float | None = None) -> Disagreement | None:
         from embedding.trends.contrast import disagreement
 
-        id = answers.open(self.window).id
-        return answers.later(DisagreementQuestion(id), wait_s, disagreement, id=id)
+        snapshot = answers.open(self.window)
+        id, documents = snapshot.id, snapshot.manifest.documents
+        if sum(1 for n in documents.values() if n) < 2:
+            return None
+        with suppress(InputError, SnapshotError):
+            return answers.later(DisagreementQuestion(id), wait_s, disagreement, id=id)
+        return None
 
 
 @dataclass(frozen=True)

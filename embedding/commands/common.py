@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -129,6 +129,15 @@ def print_line(text: str, style: str | None = None, *, to: Console = console) ->
 def print_json(value: Any) -> None:
     """Print `value` as JSON with Hangul readable."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_nearest(words: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print words by how near they are to one, each with its `nearness`."""
+    if as_json:
+        print_json(words)
+        return
+    for near in words:
+        print_line(f"{near['nearness']:.3f}  {near['word']}")
 
 
 def write_whole(path: Path, write: WriteFile) -> None:

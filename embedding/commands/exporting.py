@@ -104,15 +104,14 @@ def _format(what: str, asked: str | None, out: Path | None) -> str:
 def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:
     from embedding.show.export import export as write_vectors
 
-    exported = write_vectors(snapshot, format, path)
-    if exported.left_out:
+    written, left_out = write_vectors(snapshot, format, path)
+    if left_out:
         print_line(
-            f"{exported.left_out:,} words with white space in them, such as "
-            f"{exported.example!r}, were left out: {format} cannot tell them apart; "
-            "--format keyedvectors keeps them.",
+            f"{len(left_out):,} words with white space in them, such as {left_out[0]!r}, were left "
+            f"out: {format} cannot tell them apart; --format keyedvectors keeps them.",
             to=errors,
         )
-    print_line(f"{exported.words:,} vectors written to {path}.")
+    print_line(f"{written:,} vectors written to {path}.")
 
 
 def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFile:

@@ -12,6 +12,7 @@ from embedding.commands.common import (
     Json,
     print_json,
     print_line,
+    print_nearest,
     settings,
     settings_of,
     sync_settings,
@@ -47,12 +48,7 @@ def neighbours(
 
     Examples: `yeoron live neighbours 마스크` · `yeoron live neighbours 마스크 -n 20 --json`
     """
-    words = _ask(server, "neighbours", {"word": word, "n": n})
-    if as_json:
-        print_json(words)
-        return
-    for near in words:
-        print_line(f"{near['nearness']:.3f}  {near['word']}")
+    print_nearest(_ask(server, "neighbours", {"word": word, "n": n}), as_json)
 
 
 def evaluate(

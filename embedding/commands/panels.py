@@ -49,11 +49,13 @@ def neighbour_commands(
     """
     commands: dict[str, Any] = {}
     faults: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for entry in installed().select(group="yeoron.commands"):
         try:
-            if entry.name in taken | set(commands):
-                raise ConfigError("there is another of that name")
-            commands[entry.name] = _load(entry, arrange)
+            if entry.name in taken | owners.keys():
+                other = f", of {owners[entry.name]}" if entry.name in owners else ""
+                raise ConfigError(f"there is another of that name{other}")
+            commands[entry.name], owners[entry.name] = _load(entry, arrange), whose(entry)
         except Exception as error:  # noqa: BLE001 - whatever another package raises
             top = entry.module.partition(".")[0]
             if not (isinstance(error, ModuleNotFoundError) and error.name == top):

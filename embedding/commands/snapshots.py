@@ -18,6 +18,7 @@ from embedding.commands.common import (
     open_store,
     print_json,
     print_line,
+    print_nearest,
     settings,
     settings_of,
 )
@@ -149,9 +150,12 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
 
     Example: `yeoron snapshot list --snapshots store`
     """
-    store = open_store(snapshots)
-    refs = store.list()
-    broken, gone = store.broken(), store.withdrawn()
+    from embedding.ask.questions import SnapshotsQuestion
+    from embedding.commands.trends import AskedStore
+
+    answers = AskedStore(snapshots).answers
+    listing, store = SnapshotsQuestion().answer(answers), answers.store
+    refs, broken, gone = listing.refs, listing.broken, store.withdrawn()
     if as_json:
         summary = {
             name: {"at": withdrawal.at.isoformat(), "reason": withdrawal.reason}
@@ -255,16 +259,13 @@ def neighbours(
 
     Example: `yeoron snapshot neighbours 마스크 -n 20`
     """
+    from embedding.ask.questions import NearestQuestion
+
     snapshot = open_snapshot(id, snapshots)
-    words = snapshot.neighbours(word, n)
-    if why := snapshot.unreadable:
-        print_line(f"snapshot {snapshot.id}: {why}", to=errors)
-        words = []
-    if as_json:
-        print_json([{"word": other, "nearness": near} for other, near in words])
-        return
-    for other, near in words:
-        print_line(f"{near:.3f}  {other}")
+    nearest = NearestQuestion(word, n=n).of(snapshot)
+    if snapshot.unreadable:
+        print_line(f"snapshot {snapshot.id}: {snapshot.unreadable}", to=errors)
+    print_nearest([{"word": other, "nearness": near} for other, near in nearest], as_json)
 
 
 CALL = "amend"

@@ -219,17 +219,8 @@ def write_gexf(graph: NeighbourGraph, file: IO[bytes]) -> None:
     ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Words written, words left out for the white space in them, and one of those."""
-
-    words: int
-    left_out: int = 0
-    example: str = ""
-
-
-def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
-    """Write `snapshot.vectors`, most frequent word first.
+def export(snapshot: Snapshot, format: str, out: Path) -> tuple[int, list[str]]:
+    """Write `snapshot.vectors`, most frequent word first; how many, and the words left out.
 
     `out` is replaced in one step when everything is written. An empty word or one with white space
     in it cannot be told apart in the word2vec formats: it is left out there. Raises InputError for
@@ -253,7 +244,7 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
             write(snapshot, order, file)
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror or error}.") from error
-    return Exported(len(order), len(left_out), left_out[0] if left_out else "")
+    return len(order), left_out
 
 
 def _binary(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:

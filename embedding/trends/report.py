@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -362,6 +362,21 @@ def build_between(
         for note in report.notes
     ]
     return replace(report, notes=tuple(notes))
+
+
+def steps_between(
+    report: TrendReport, refs: Sequence[SnapshotRef]
+) -> list[tuple[SnapshotRef, SnapshotRef]]:
+    """The pairs of neighbours from one window of a report to the other, where only these can be
+    compared; else none.
+
+    refs  all snapshots by window start
+    """
+    before = report.compared_with
+    if before is None or all(note.code != NOT_ADJACENT for note in report.notes):
+        return []
+    ids = [ref.id for ref in refs]
+    return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
 
 
 def refuse_apart(report: TrendReport) -> None:

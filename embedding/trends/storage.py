@@ -183,19 +183,28 @@ def saved(folder: Path) -> list[str]:
     return sorted(name for name in names if (folder / name / REPORT).is_file())
 
 
-def holding(folder: Path, wanted: str) -> list[str]:
-    """Ids of the reports that hold a word, a source or an address, sorted."""
-    return [name for name in saved(folder) if _holds(folder / name, wanted)]
+def erase(folder: Path, wanted: str, *, dry: bool = False) -> int:
+    """Remove the reports that hold a word, a source or an address; how many. Nobody may be writing
+    one.
+    """
+    holding = [name for name in saved(folder) if _holds(folder / name, wanted)]
+    if not dry:
+        _remove(folder, holding)
+    return len(holding)
 
 
-def remove(folder: Path, id: str) -> None:
-    """Take a report away; it is made again from its snapshot when it is asked for."""
-    (folder / _checked(id)).rename(folder / f".replaced-{uuid.uuid4().hex}")
-    sweep(folder)
+def expire(folder: Path, before: float, *, dry: bool = False) -> int:
+    """Remove the reports that were written before a time (Unix seconds); how many."""
+    old = [name for name in saved(folder) if (folder / name / REPORT).stat().st_mtime < before]
+    if old and not dry:
+        _remove(folder, old)
+    return len(old)
 
 
-def sweep(folder: Path) -> None:
-    """Clear away what was left of reports that were taken away. Nobody may be writing one."""
+def _remove(folder: Path, ids: Sequence[str]) -> None:
+    """Take reports away, and what was left of others; they are made again when they are needed."""
+    for id in ids:
+        (folder / id).rename(folder / f".replaced-{uuid.uuid4().hex}")
     for left in folder.glob(".replaced-*"):
         shutil.rmtree(left)
 

@@ -104,6 +104,12 @@ def _record(page: PageRequest, asked: Question[Any]) -> Response:
     return as_answer(answer if read is None else read(page.reading, answer))
 
 
+def _snapshots(page: PageRequest, asked: Question[Any]) -> Response:
+    listing = asked.answer(page.answers)
+    rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
+    return as_answer({"snapshots": rows, "broken": sorted(listing.broken)})
+
+
 def _report(page: PageRequest, asked: Question[Any]) -> Response:
     return as_text(storage.dumps(asked.answer(page.answers, API_WAIT_S)))
 
@@ -130,7 +136,13 @@ def _axis(page: PageRequest, asked: AxisQuestion) -> Response:
 
 
 api_routes = APIRouter()
-_SHOWN: dict[str, Any] = {"report": _report, "between": _report, "word": _word, "axis": _axis}
+_SHOWN: dict[str, Any] = {
+    "report": _report,
+    "between": _report,
+    "snapshots": _snapshots,
+    "word": _word,
+    "axis": _axis,
+}
 """Answers that are not simply a record as JSON."""
 _OPERATIONS = {"map": "neighbour_map", "word": "word_by_query"}
 """Names in OpenAPI, where not those of the questions."""

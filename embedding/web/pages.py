@@ -6,14 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from embedding.ask.answers import LaterError
+from embedding.ask.answers import LaterError, SnapshotListing
 from embedding.ask.questions import (
     BetweenQuestion,
     BiasQuestion,
@@ -22,6 +21,7 @@ from embedding.ask.questions import (
     ContrastQuestion,
     DisagreementQuestion,
     MapQuestion,
+    SnapshotsQuestion,
     WordQuestion,
 )
 from embedding.kernel.errors import InputError, SnapshotError
@@ -33,7 +33,7 @@ from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import Disagreement
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.mapping import NeighbourMap
-from embedding.trends.report import NOT_ADJACENT, refuse_apart
+from embedding.trends.report import refuse_apart, steps_between
 from embedding.trends.rows import (
     RANKINGS,
     TrendReport,
@@ -190,7 +190,11 @@ def _brief(
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))
-    differing, pending = _disagreement(page, report, SOON_S)
+    differing, pending = None, False
+    try:
+        differing = _disagreement(page, report.snapshot.id, SOON_S)
+    except LaterError:
+        pending = True
     times = _timeline(page, report.snapshot.id)
     empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
@@ -221,23 +225,11 @@ def _brief(
     )
 
 
-def _disagreement(
-    page: PageRequest, report: TrendReport, wait_s: float
-) -> tuple[Disagreement | None, bool]:
-    """What the sources disagree on, None where nothing can be said; whether it is being computed.
-
-    wait_s  how long to wait for it
-    """
-    id = report.snapshot.id
-    if sum(1 for n in page.answers.open(id).manifest.documents.values() if n) < 2:
-        return None, False
-    try:
-        disagreement = DisagreementQuestion(id).answer(page.answers, wait_s)
-    except (InputError, SnapshotError):
-        return None, False
-    except LaterError:
-        return None, True
-    return page.filter.disagreement(plain(disagreement), page.near_topic(id)), False
+def _disagreement(page: PageRequest, id: str, wait_s: float) -> Disagreement | None:
+    disagreement = DisagreementQuestion(id).answer(page.answers, wait_s)
+    if disagreement is None:
+        return None
+    return page.filter.disagreement(plain(disagreement), page.near_topic(id))
 
 
 @page_routes.get("/window/{id}/disagreement")
@@ -245,9 +237,7 @@ def _disagreement_later(page: AskedPage, id: str) -> Response:
     """The section of a brief that came before its sources were compared: 202 while they still are,
     204 where there is nothing to show.
     """
-    disagreement, pending = _disagreement(page, page.answers.report(id), LATER_S)
-    if pending:
-        raise LaterError
+    disagreement = _disagreement(page, page.answers.report(id).snapshot.id, LATER_S)
     if disagreement is None or not disagreement.compared:
         return Response(status_code=204)
     return page.render(
@@ -272,15 +262,16 @@ def _line(page: AskedPage, id: str) -> Response:
     return page.render("timeline.html", line=_timeline(page, id).line, pending=bool(left))
 
 
-@page_routes.get("/snapshots")
-def _snapshots(page: AskedPage) -> Response:
-    listing = page.answers.listing()
+def _snapshots(page: PageRequest, listing: SnapshotListing) -> dict[str, Any]:
     rows = [page.answers.open(ref.id).manifest for ref in reversed(listing.refs)]
     shown = rows[0].id if rows else ""
     bias: SourceBias | None = None
     with suppress(InputError):
         bias = BiasQuestion(shown).answer(page.answers) if shown else None
-    return page.render("snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias)
+    return {"rows": rows, "broken": listing.broken, "shown": shown, "bias": bias}
+
+
+page_routes.get("/snapshots")(page_of(SnapshotsQuestion, "snapshots.html", _snapshots))
 
 
 @page_routes.get("/word")
@@ -445,7 +436,10 @@ def _windows(page: AskedPage, then: str = "", now: str = "") -> Response:
             then, now = now, then
         report = BetweenQuestion(then, now).answer(page.answers, PAGE_WAIT_S)
         shown["notes"] = brief.say(report.notes, report.snapshot.label, t)
-        shown |= {"report": plain(page.filtered(report)), "steps": _steps(refs, report)}
+        shown |= {
+            "report": plain(page.filtered(report)),
+            "steps": steps_between(report, page.answers.list()),
+        }
     rows = brief.FRONT_ROWS
     return page.render("windows.html", refs=refs, then=then, now=now, rows=rows, **shown)
 
@@ -459,17 +453,6 @@ def _windows_csv(page: AskedPage, ranking: str, then: str, now: str) -> Response
         refuse_apart(report)
     rows = getattr(page.filtered(report), ranking)
     return csv_file(ranking_csv(rows), f"{ranking}-{then}-{now}.csv")
-
-
-def _steps(
-    refs: Sequence[SnapshotRef], report: TrendReport
-) -> list[tuple[SnapshotRef, SnapshotRef]]:
-    """The pairs of neighbours from one window to the other, where only these can be compared."""
-    before = report.compared_with
-    if before is None or all(note.code != NOT_ADJACENT for note in report.notes):
-        return []
-    ids = [ref.id for ref in refs]
-    return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
 
 
 @page_routes.get("/sources.csv")
@@ -540,7 +523,7 @@ def _each_once(words: Sequence[str]) -> list[str]:
 @page_routes.get("/watch")
 def _watch(page: AskedPage, w: Watched = None) -> Response:
     words = _each_once(w or page.config.watch)
-    lines = watch_lines(page, words[:WATCHED])
+    lines = [*watch_lines(page, words[:WATCHED]).values()]
     return page.render(
         "watch.html",
         lines=lines,
@@ -558,15 +541,19 @@ class WatchLine:
     news: tuple[str, ...]
 
 
-def watch_lines(page: PageRequest, words: Sequence[str]) -> list[WatchLine]:
-    """The words in the latest window that was asked for."""
+def watch_lines(page: PageRequest, words: Sequence[str]) -> dict[str, WatchLine]:
+    """The words that the windows asked for say something of, in the latest of these."""
     shown = page.refs()
     if not shown:
-        return []
+        return {}
     report = next(page.answers.newest_reports(shown[-1:]), None)
     news = {} if report is None else report.called()
-    histories = [page.filter.history(page.answers.history(word)) for word in words]
-    return [WatchLine(one, news.get(one.word, ())) for one in histories if one.points]
+    histories = {word: page.filter.history(page.answers.history(word)) for word in words}
+    return {
+        word: WatchLine(history, news.get(history.word, ()))
+        for word, history in histories.items()
+        if history.points
+    }
 
 
 def nothing(page: PageRequest) -> HTMLResponse:

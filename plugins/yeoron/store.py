@@ -20,7 +20,6 @@ from yeoron.word import Word
 
 if TYPE_CHECKING:
     from embedding.ask.answers import Answers
-    from embedding.snapshots.snapshot import Snapshot
     from embedding.training import TrainProgress
     from embedding.trends.rows import Story, TrendReport, TrendRow
 
@@ -125,8 +124,10 @@ class Store:
 
     def windows(self) -> Table:
         """A row a window, oldest first: its label, words, what was read in it, what it lacks."""
+        from embedding.ask.questions import SnapshotsQuestion
+
         rows = []
-        for ref in self._answers.list():
+        for ref in SnapshotsQuestion().answer(self._answers).refs:
             manifest = self._answers.store.manifest(ref.id)
             rows.append(
                 {
@@ -196,12 +197,13 @@ class Store:
         _check_text("word", word)
         if not isinstance(n, int) or n < 1:
             raise InputError(f"n: {n!r}: a whole number from 1 on is accepted.")
-        snapshot = self._snapshot(window)
+        from embedding.ask.questions import NearestQuestion
+
+        snapshot = self._answers.open(self._id("window", window))
+        words = NearestQuestion(word, snapshot.id, n).answer(self._answers)
         title = f"Nearest to {word} in {snapshot.manifest.window.label}"
-        if snapshot.unreadable is not None:
-            return Table([], title, [snapshot.unreadable])
-        words = snapshot.neighbours(word, n)
-        return Table([{"word": near, "nearness": figure} for near, figure in words], title)
+        rows = [{"word": near, "nearness": figure} for near, figure in words]
+        return Table(rows, title, [snapshot.unreadable] if snapshot.unreadable else ())
 
     def contrast(self, first: str, second: str | None = None, window: str = LATEST) -> Table:
         """Words that a source uses differently than another, or than all others; surest first."""
@@ -225,12 +227,10 @@ class Store:
         self, words: Sequence[str] | None = None, window: str = LATEST
     ) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Words and their vectors, float32 [n, dim]; those of `words` that a window has, or all."""
-        snapshot = self._snapshot(window)
-        if words is None:
-            return list(snapshot.words), np.asarray(snapshot.vectors)
-        rows = snapshot.rows(words)
-        known = [word for word, row in zip(words, rows.tolist(), strict=True) if row >= 0]
-        return known, snapshot.read_vectors(rows[rows >= 0])
+        from embedding.ask.questions import VectorsQuestion
+
+        chosen = None if words is None else tuple(words)
+        return VectorsQuestion(chosen, self._id("window", window)).answer(self._answers)
 
     def __repr__(self) -> str:
         return f"yeoron.open({self._answers.store.uri!r}): {len(self._answers.list()):,} windows"
@@ -238,9 +238,6 @@ class Store:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return self.windows()._repr_html_()
-
-    def _snapshot(self, window: str) -> Snapshot:
-        return self._answers.open(self._id("window", window))
 
     def _id(self, role: str, window: str) -> str:
         """The id of the snapshot that a call names."""

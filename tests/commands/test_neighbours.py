@@ -116,13 +116,16 @@ def test_without_a_neighbour_one_sentence_says_what_to_install(
         assert done.err == f"yeoron: {command}: the package that has this command is {INSTALL}\n"
 
 
-def test_of_two_commands_of_one_name_the_second_is_named(own_process, packages) -> None:
+def test_of_two_commands_of_one_name_both_packages_are_named(own_process, packages) -> None:
     for package in ("one", "two"):
         packages.add(package, f"{package}_commands", COMMAND.format(name="hello"), "hello")
     shown = own_process("--help")
     assert shown.err.count("\n") == 1
-    assert "there is another of that name" in shown.err
+    for package in ("one", "two"):
+        assert f" of {package} (entry point {package}_commands)" in shown.err
     assert "Say a word." in shown.out
+    done = own_process("hello")
+    assert (done.code, done.out, done.err) == (2, "", shown.err)
 
 
 def test_the_demo_without_the_simulated_web_is_one_sentence(yeoron, monkeypatch) -> None:

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from embedding.ask.answers import Answers
+from embedding.ask.config import AskConfig
+from embedding.ask.questions import WatchedQuestion
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.show.notifying import NotifyConfig
+from embedding.snapshots.store import LATEST
 from embedding.trends.config import TrendsConfig
-from embedding.trends.report import build_report
 from embedding.web.handout.writing import Attachment
 from embedding_airflow.notices.delivery import as_slack, as_text, notify
 from embedding_airflow.notices.notice import Notice, NoticeLine, compose
@@ -26,8 +29,14 @@ PAGE = "http://127.0.0.1:8080/yeoron/"
 
 
 @pytest.fixture(scope="module")
-def report(store):
-    return build_report(store, "latest", TrendsConfig(min_count=5, min_documents=3))
+def answers(store):
+    trends = TrendsConfig(min_count=5, min_documents=3)
+    return Answers(AskConfig(snapshots=store.uri, trends=trends))
+
+
+@pytest.fixture(scope="module")
+def report(answers):
+    return answers.report(LATEST, None)
 
 
 @pytest.fixture
@@ -88,28 +97,28 @@ def mail(mailbox: SimpleNamespace, **more: Any) -> NotifyConfig:
     return NotifyConfig(email_to=("team@example.org",), **given, **more)
 
 
-def test_words_above_the_threshold_and_watched_ones_are_told(report, store, planted, tmp_path):
+def test_words_above_the_threshold_and_watched_ones_are_told(report, answers):
     sure = [row.word for row in report.moved if row.q <= 0.05]
     assert sure
     quiet = next(row.word for row in reversed(report.moved) if row.q > 0.5)
-    now, before = (store.open(each.id) for each in (report.snapshot, report.compared_with))
     config = NotifyConfig(words=(quiet, "없는말"), rankings=("moved",))
-    notice = compose(report, now, before, config, PAGE)
+    notice = compose(report, WatchedQuestion(config.words).answer(answers), config, PAGE)
     (stories, told), (moved, lines), (watched, seen) = notice.sections
     assert stories == "Stories"
     assert [line.word.split(" · ")[0] for line in told] == [report.stories[0].words[0].word]
     assert f"since {report.snapshot.label}" in told[0].detail
     assert (moved, [line.word for line in lines]) == ("Moved in meaning", sure)
     assert (watched, [line.word for line in seen]) == ("Watched", [quiet, "없는말"])
+    now = answers.open(report.snapshot.id)
     counted = sum(documents for _, documents, _ in now.source_counts(quiet).values())
     assert f"→ {counted:,} documents" in seen[0].detail
     assert seen[1].detail == "0 → 0 documents"
     assert lines[0].address.startswith("http://127.0.0.1:8080/yeoron/word/%")
     nothing = NotifyConfig(rankings=("fallen",))
-    assert not compose(report, now, before, nothing, PAGE)
+    assert not compose(report, (), nothing, PAGE)
 
 
-def test_a_file_goes_with_a_mail_and_is_made_for_it_alone(report, store, mailbox, tmp_path):
+def test_a_file_goes_with_a_mail_and_is_made_for_it_alone(report, answers, mailbox, tmp_path):
     made = []
 
     def attach() -> Attachment:
@@ -117,8 +126,8 @@ def test_a_file_goes_with_a_mail_and_is_made_for_it_alone(report, store, mailbox
         return Attachment("yeoron-2020-02.pdf", "application/pdf", b"%PDF-1.4 \x00\xff")
 
     config = mail(mailbox, rankings=("moved",))
-    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ("email",)
-    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ()
+    assert notify(answers, LATEST, tmp_path, config, PAGE, attach).sent == ("email",)
+    assert notify(answers, LATEST, tmp_path, config, PAGE, attach).sent == ()
     (message,) = mailbox.got
     (file,) = message.iter_attachments()
     assert (file.get_filename(), file.get_content_type()) == (
@@ -130,47 +139,49 @@ def test_a_file_goes_with_a_mail_and_is_made_for_it_alone(report, store, mailbox
     assert len(made) == 1
 
 
-def test_a_scheduled_report_goes_out_of_a_quiet_window_too(report, store, mailbox, hook, tmp_path):
+def test_a_scheduled_report_goes_out_of_a_quiet_window_too(
+    report, answers, mailbox, hook, tmp_path
+):
     def attach() -> Attachment:
         return Attachment("yeoron-2020-02.html", "text/html", b"<p>quiet</p>")
 
     nothing = {"rankings": ("fallen",), "webhook": hook.address}
     config = mail(mailbox, **nothing)
-    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ()
+    assert notify(answers, LATEST, tmp_path, config, PAGE, attach).sent == ()
     config = mail(mailbox, **nothing, attach_quiet=True)
-    assert notify(report, store, tmp_path, config, PAGE).sent == ()
-    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ("email",)
-    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ()
+    assert notify(answers, LATEST, tmp_path, config, PAGE).sent == ()
+    assert notify(answers, LATEST, tmp_path, config, PAGE, attach).sent == ("email",)
+    assert notify(answers, LATEST, tmp_path, config, PAGE, attach).sent == ()
     (message,) = mailbox.got
     assert [one.get_filename() for one in message.iter_attachments()] == ["yeoron-2020-02.html"]
     assert hook.got == []
 
 
-def test_nothing_is_sent_where_the_file_cannot_be_made(report, store, mailbox, tmp_path):
+def test_nothing_is_sent_where_the_file_cannot_be_made(report, answers, mailbox, tmp_path):
     def fail() -> Attachment:
         raise PlatformError("no Chromium.")
 
     config = mail(mailbox, rankings=("moved",))
     with pytest.raises(PlatformError, match="no Chromium"):
-        notify(report, store, tmp_path, config, PAGE, fail)
+        notify(answers, LATEST, tmp_path, config, PAGE, fail)
     assert mailbox.got == []
 
 
-def test_a_webhook_gets_it_once(report, store, hook, tmp_path):
+def test_a_webhook_gets_it_once(report, answers, hook, tmp_path):
     config = NotifyConfig(webhook=hook.address, rankings=("moved",))
     hook.answers = [503]
-    told = notify(report, store, tmp_path, config, PAGE)
+    told = notify(answers, LATEST, tmp_path, config, PAGE)
     assert told.sent == ("webhook",)
     moved = sum(row.q <= 0.05 for row in report.moved)
     assert told.words == {"Stories": 1, "Moved in meaning": moved}
     assert len(hook.got) == 2  # a server's trouble is tried again
     assert hook.got[1]["text"].startswith("*Yeoron ")
-    assert notify(report, store, tmp_path, config, PAGE).sent == ()
+    assert notify(answers, LATEST, tmp_path, config, PAGE).sent == ()
     assert len(hook.got) == 2
 
 
-def test_mail_arrives_readable(report, store, mailbox, tmp_path):
-    told = notify(report, store, tmp_path, mail(mailbox, rankings=("moved",)), PAGE)
+def test_mail_arrives_readable(report, answers, mailbox, tmp_path):
+    told = notify(answers, LATEST, tmp_path, mail(mailbox, rankings=("moved",)), PAGE)
     assert told.sent == ("email",)
     (message,) = mailbox.got
     assert message["To"] == "team@example.org"
@@ -182,24 +193,24 @@ def test_mail_arrives_readable(report, store, mailbox, tmp_path):
 
 
 def test_what_went_out_is_not_sent_again_when_the_rest_fails(
-    report, store, mailbox, hook, tmp_path
+    report, answers, mailbox, hook, tmp_path
 ):
     config = mail(mailbox, webhook=hook.address, rankings=("moved",))
     hook.answers = [403]
     with pytest.raises(PlatformError, match="notice by webhook: it was answered with HTTP 403"):
-        notify(report, store, tmp_path, config, PAGE)
+        notify(answers, LATEST, tmp_path, config, PAGE)
     assert (len(mailbox.got), len(hook.got)) == (1, 1)  # a refusal is not tried again
-    assert notify(report, store, tmp_path, config, PAGE).sent == ("webhook",)
+    assert notify(answers, LATEST, tmp_path, config, PAGE).sent == ("webhook",)
     assert (len(mailbox.got), len(hook.got)) == (1, 2)
 
 
-def test_refusals_name_the_channel_and_no_secret(report, store, mailbox, tmp_path):
+def test_refusals_name_the_channel_and_no_secret(report, answers, mailbox, tmp_path):
     mailbox.code = 550
     with pytest.raises(PlatformError, match="notice by email: the mail server takes none of 1"):
-        notify(report, store, tmp_path, mail(mailbox, rankings=("moved",)), PAGE)
+        notify(answers, LATEST, tmp_path, mail(mailbox, rankings=("moved",)), PAGE)
     secret = "http://127.0.0.1:9/T000/geheim"
     with pytest.raises(PlatformError) as caught:
-        notify(report, store, tmp_path, NotifyConfig(webhook=secret), PAGE)
+        notify(answers, LATEST, tmp_path, NotifyConfig(webhook=secret), PAGE)
     assert "could not be reached" in str(caught.value)
     assert "geheim" not in str(caught.value)
     assert "geheim" not in repr(NotifyConfig(webhook=secret))

@@ -120,7 +120,7 @@ def test_without_saved_reports_less_is_called(store, tmp_path):
 def test_a_notice_tells_findings_of_the_stream_alone(store, tmp_path):
     last = store.list()[-1].id
     report = build_report(store, last, STREAM, tmp_path)
-    notice = compose(report, store.open(last), None, NotifyConfig(false_discovery=1.0), "http://p")
+    notice = compose(report, (), NotifyConfig(false_discovery=1.0), "http://p")
     told = {line.word for title, lines in notice.sections if title != "Stories" for line in lines}
     names = ("moved", "born", "risen", "fallen")
     assert told <= {row.word for name in names for row in report.significant(name)}

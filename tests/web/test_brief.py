@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from embedding.ask.answers import Answers
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
-from embedding.trends.rows import ContextPull, TrendReport
+from embedding.trends.rows import ContextPull, Story, StoryWord, TrendReport
 from embedding.web.brief import headline, leads, lede, read, story_views
 from embedding.web.text import PageText
 
@@ -176,3 +177,29 @@ def test_a_story_is_shown_by_the_roles_of_its_words_and_where_it_stands(planted,
     (view,) = story_views(replace(report, stories=(gone,)), 2, where, PageText("ko"))
     assert asked[-1][1:] == (report.compared_with.start, report.compared_with.end)
     assert (view.story, view.where) == (gone, None)
+
+
+@pytest.mark.parametrize(
+    ("language", "more"), [("ko", "외 3개"), ("en", "and 3 more")], ids=["ko", "en"]
+)
+def test_of_a_long_story_twelve_words_are_named_and_the_others_counted(
+    client, monkeypatch, language: str, more: str
+) -> None:
+    report_of = Answers.report
+    names = [f"낱말{number}" for number in range(18)]
+
+    def report(answers: Answers, *asked: object) -> TrendReport:
+        report = report_of(answers, *asked)
+        risen = [StoryWord(name, "risen", 0.001, 3, 30) for name in names[:15]]
+        fallen = [StoryWord(name, "fallen", 0.001, 30, 3) for name in names[15:]]
+        label = report.snapshot.label
+        story = Story("s", label, (*risen, *fallen), 0.001, True, 30, 20, ("뉴스",))
+        return replace(report, stories=(story,))
+
+    monkeypatch.setattr(Answers, "report", report)
+    html = client.get("/", params={"lang": language}).text
+    risen, fallen = (part.partition("</p>")[0] for part in html.split('"story-words">')[1:3])
+    assert [name for name in names if f">{name}</a>" in risen] == names[:12]
+    assert risen.rstrip().endswith(more)
+    assert [name for name in names if f">{name}</a>" in fallen] == names[15:]
+    assert more not in fallen

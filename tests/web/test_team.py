@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx
 import pytest
 from fastapi import Depends, Request
 from unguarded import unguarded
 
 from browsing import CHROMIUM, headed
+from embedding.ask.answers import Answers
 from embedding.show.team import TeamStore
+from embedding.trends.history import WordHistory
 from embedding.web.app import create_app
 
 SAME = {"sec-fetch-site": "same-origin"}
@@ -39,6 +43,23 @@ def test_a_word_is_shared_and_taken_back(client, shared) -> None:
     assert 'value="가람"' in client.get("/word/코로나").text, "the name is remembered"
     assert client.post("/team/unwatch", data={"word": "마스크"}).status_code == 303
     assert TeamStore(shared.team).read().words == ()
+
+
+def test_a_word_without_a_line_takes_nobody_elses(client, monkeypatch) -> None:
+    for word, who in (("마스크", "가람"), ("코로나", "나래")):
+        client.post("/team/watch", data={"word": word, "who": who})
+    history_of = Answers.history
+
+    def history(answers: Answers, word: str) -> WordHistory:
+        history = history_of(answers, word)
+        return replace(history, points=()) if word == "마스크" else history
+
+    monkeypatch.setattr(Answers, "history", history)
+    page = client.get("/team").text
+    row = page[page.index('role="rowheader"') :].partition("</tr>")[0]
+    assert ">코로나</a>" in row
+    assert 'dir="auto">나래<' in row
+    assert ">마스크</a>" not in page
 
 
 def test_a_report_by_mail_is_chosen_on_the_page(shared, client_of) -> None:

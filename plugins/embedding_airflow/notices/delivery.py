@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 import tenacity
 
+from embedding.ask.answers import Answers
+from embedding.ask.questions import ReportQuestion, WatchedQuestion
 from embedding.kernel.errors import PlatformError
 from embedding.show.notifying import NotifyConfig
-from embedding.trends.material import Snapshots
-from embedding.trends.rows import TrendReport
 from embedding.web.handout.writing import Attachment
 from embedding_airflow.notices.notice import Notice, compose
 
@@ -36,21 +36,22 @@ class Delivered:
 
 
 def notify(
-    report: TrendReport,
-    store: Snapshots,
+    answers: Answers,
+    window: str,
     folder: Path,
     config: NotifyConfig,
     page: str,
     attach: Callable[[], Attachment] | None = None,
 ) -> Delivered:
-    """Send the notice of a saved report by every channel that has not had it.
+    """Send the notice of a window's report by every channel that has not had it.
 
     folder  of saved reports; `.sent-<id>.json` there names the channels that have
     attach  makes the file that goes with a mail; None: none does
     Raises PlatformError for a channel that cannot be used; those before it stay noted.
     """
-    before = None if report.compared_with is None else store.open(report.compared_with.id)
-    notice = compose(report, store.open(report.snapshot.id), before, config, page)
+    report = ReportQuestion(window).answer(answers)
+    watched = WatchedQuestion(config.words, window).answer(answers)
+    notice = compose(report, watched, config, page)
     noted = folder / f".sent-{report.snapshot.id}.json"
     had: list[str] = json.loads(noted.read_text("utf-8")) if noted.is_file() else []
     sent = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from embedding.ask.questions import WatchedCounts
 from embedding.show.notifying import NotifyConfig
 from embedding.show.terminal import documents_of
-from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.rows import Story, TrendReport, TrendRow
 
 _TITLES = {
@@ -45,16 +45,12 @@ class Notice:
 
 
 def compose(
-    report: TrendReport,
-    snapshot: Snapshot,
-    before: Snapshot | None,
-    config: NotifyConfig,
-    page: str,
+    report: TrendReport, watched: Sequence[WatchedCounts], config: NotifyConfig, page: str
 ) -> Notice:
     """The notice of a report; it is false when there is nothing to say.
 
-    snapshot, before  the report's windows, from which watched words are counted
-    page              address of the trends page, under which words have theirs
+    watched  the words that are in it in any case
+    page     address of the trends page, under which words have theirs
     """
     page = page.rstrip("/")
     sections = []
@@ -74,8 +70,8 @@ def compose(
                 NoticeLine(row.word, _of(row, name), _address(page, row.word)) for row in sure
             )
             sections.append((_TITLES[name], lines))
-    if watched := tuple(_watched(config.words, report, snapshot, before, page)):
-        sections.append(("Watched", watched))
+    if watched:
+        sections.append(("Watched", tuple(_watched(word, page) for word in watched)))
     words = sum(len(lines) for title, lines in sections if title in _TITLES.values())
     subject = f"Yeoron {report.snapshot.label}: {words} words"
     return Notice(subject, tuple(sections), f"{page}/")
@@ -106,28 +102,11 @@ def _of(row: TrendRow, name: str) -> str:
     return "; ".join(parts)
 
 
-def _watched(
-    words: Iterable[str],
-    report: TrendReport,
-    snapshot: Snapshot,
-    before: Snapshot | None,
-    page: str,
-) -> Iterable[NoticeLine]:
-    called = report.called()
-    for word in dict.fromkeys(words):
-        now = _documents(snapshot, word)
-        then = 0 if before is None else _documents(before, word)
-        detail = f"{then:,} → {now:,} documents"
-        if word in called:
-            detail += f"; {_TITLES[called[word][0]].lower()}"
-        yield NoticeLine(word, detail, _address(page, word))
-
-
-def _documents(snapshot: Snapshot, word: str) -> int:
-    """Documents of the window that hold a word; none where it has no row."""
-    if word not in snapshot:
-        return 0
-    return sum(documents for _, documents, _ in snapshot.source_counts(word).values())
+def _watched(watched: WatchedCounts, page: str) -> NoticeLine:
+    detail = f"{watched.documents_before:,} → {watched.documents:,} documents"
+    if watched.rankings:
+        detail += f"; {_TITLES[watched.rankings[0]].lower()}"
+    return NoticeLine(watched.word, detail, _address(page, watched.word))
 
 
 def _address(page: str, word: str) -> str:

@@ -82,7 +82,6 @@ class NotifyOfReport(YeoronOperator):
         folder, page = settings.paths.trends, settings.trends_url
         team, answers = settings.page.team, Answers(settings.page)
         config = with_team(settings.notify, TeamStore(team)) if team else settings.notify
-        report = answers.report(self.snapshot_id, None)
 
         def attach() -> Attachment:
             from embedding.web.handout.writing import HandoutMaker
@@ -91,7 +90,7 @@ class NotifyOfReport(YeoronOperator):
             return maker.attachment(self.snapshot_id, config.attach)
 
         attached = None if config.attach == "none" else attach
-        notified = notify(report, answers, folder, config, page, attached)
+        notified = notify(answers, self.snapshot_id, folder, config, page, attached)
         self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")
         return {"id": notified.id, "sent": list(notified.sent), "words": notified.words}
 
