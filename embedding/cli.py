@@ -59,7 +59,7 @@ def _plain(name: str) -> str:
 
 # typer may bring a click of its own, so the installed one's errors are not the ones to catch.
 _MISUSE: Any = next(
-    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
 _PYDANTIC = re.compile(r"Value error, |Input (?=should be)|, unable to parse .*")
 """What a user has no use for in pydantic's words about an option, as typer gives them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from embedding.crawl.rewinding import block, erase_address, erase_before, erase_
 from embedding.evaluation import erasing as mlflow
 from embedding.exchange.peer import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
-from embedding.server.recovery.rewriting import Erased, erase_state, put_aside
+from embedding.server.recovery.rewriting import erase_state, put_aside
 from embedding.server.rowstore import RowShape
 from embedding.settings import Settings
 from embedding.show.team import TeamStore
@@ -42,7 +42,7 @@ class ErasureRequest:
     word: str | None = None
 
     def __post_init__(self) -> None:
-        given = [one for one in (self.source, self.address, self.word) if one is not None]
+        given = [value for value in (self.source, self.address, self.word) if value is not None]
         if len(given) != 1 or not given[0].strip():
             raise InputError("forget: one of --source, --address and --word is needed.")
         if self.address is not None and urlsplit(self.address).scheme not in ("http", "https"):
@@ -59,46 +59,41 @@ def forget(settings: Settings, request: ErasureRequest, *, dry: bool = False) ->
 
     Raises ConfigError while the server runs, and YeoronError for a store that cannot be changed.
     """
-    paths = settings.paths
-    done: list[str] = []
-    verb = "would be" if dry else "were"
+    paths, verb = settings.paths, "would be" if dry else "were"
+    word, source = request.word, request.source
+    page = None if request.address is None else page_of(canonical(request.address))
     if not dry:
         _refuse_a_server_elsewhere(settings)
     # First, since a store that cannot be read is refused before anything is changed.
     holding = [
-        (name, store, store.holding(word=request.word, source=request.source))
-        for name, store in (() if request.address is not None else _stores(settings))
+        (name, store, store.holding(word=word, source=source))
+        for name, store in (_stores(settings) if page is None else ())
     ]
-    if request.address is None:
-        done += _in_checkpoints(settings, request, verb, dry=dry)
+    done = [] if page is not None else _in_checkpoints(settings, request, verb, dry=dry)
     done.append(_in_frontier(settings, request, verb, dry=dry))
-    page = None if request.address is None else page_of(canonical(request.address))
-    rows = EvidenceStore(paths.evidence).erase(
-        word=request.word, source=request.source, page=page, dry=dry
-    )
-    done.append(f"Evidence: {rows:,} addresses of documents {verb} removed.")
-    kept = HeadlineStore(settings.page.headlines_file).erase(
-        word=request.word, source=request.source, page=page, dry=dry
-    )
-    if request.word is not None and settings.page.team is not None:
-        shared = TeamStore(settings.page.team).erase(request.word, dry=dry)
-        if shared:
-            done.append(f"The team's words and notes: {shared:,} {verb} removed.")
-    if kept:
-        done.append(f"Headlines: {kept:,} {verb} removed.")
-    wanted = request.word or request.source or page or ""
+    n = EvidenceStore(paths.evidence).erase(word=word, source=source, page=page, dry=dry)
+    done.append(f"Evidence: {n:,} addresses of documents {verb} removed.")
+    headlines = HeadlineStore(settings.page.headlines_file)
+    fetched = headlines.erase(word=word, source=source, page=page, dry=dry)
+    team = settings.page.team
+    if word is not None and team is not None and (n := TeamStore(team).erase(word, dry=dry)):
+        done.append(f"The team's words and notes: {n:,} {verb} removed.")
+    if fetched:
+        done.append(f"Headlines: {fetched:,} {verb} removed.")
     if paths.trends.is_dir():
-        n = storage.erase(paths.trends, wanted, dry=dry)
+        n = storage.erase(paths.trends, word or source or page or "", dry=dry)
         done.append(
             f"Trend reports: {n} {verb} removed; they can be made again from their snapshots."
         )
+    for name, store, ids in holding:
+        if not dry:
+            store.erase(ids, word=word, source=source)
+            store.sweep()
+        done.append(f"{name}: {len(ids)} {verb} changed; they keep their ids.")
     if page is None:
-        done += _in_snapshots(holding, request, verb, dry=dry)
         tables = settings.database_address("mlflow")
-        models = mlflow.erase(
-            paths.mlflow, tables, word=request.word, source=request.source, dry=dry
-        )
-        done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
+        n = mlflow.erase(paths.mlflow, tables, word=word, source=source, dry=dry)
+        done.append(f"MLflow: {n} models {verb} changed, and pictures of their runs removed.")
         if settings.evaluation.tracking_uri:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
     return done + _remains(request, versions="://" in settings.snapshot_store)
@@ -111,7 +106,20 @@ def _in_checkpoints(
         return [
             f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
         ]
-    erased = _state(settings, request, dry=dry)
+    server, model = settings.server, settings.model
+    own = {
+        "state_dir": _state_dir(settings),
+        "config_digest": server.config_digest or settings.digest(),
+    }
+    shape = RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases)
+    erased = erase_state(
+        server.model_copy(update=own),
+        settings.sync,
+        shape,
+        word=request.word,
+        source=request.source,
+        dry=dry,
+    )
     if request.word is not None:
         where = "had a row" if erased.row else "waited for a row" if erased.waiting else "was not"
         done = [f"Checkpoints: the word {where} in the server's state."]
@@ -120,21 +128,6 @@ def _in_checkpoints(
     if erased.copies:
         done.append(f"{len(erased.copies)} states that rollbacks put aside {verb} removed.")
     return done
-
-
-def _state(settings: Settings, request: ErasureRequest, *, dry: bool) -> Erased:
-    server = settings.server
-    config = server.model_copy(
-        update={
-            "state_dir": _state_dir(settings),
-            "config_digest": server.config_digest or settings.digest(),
-        }
-    )
-    model = settings.model
-    shape = RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases)
-    return erase_state(
-        config, settings.sync, shape, word=request.word, source=request.source, dry=dry
-    )
 
 
 def _state_dir(settings: Settings) -> Path:
@@ -182,20 +175,6 @@ def _stores(settings: Settings) -> list[tuple[str, SnapshotStore]]:
         where = settings.snapshot_store
         stores.append((f"Snapshots in {where}", SnapshotStore(where)))
     return stores
-
-
-def _in_snapshots(
-    holding: Sequence[tuple[str, SnapshotStore, list[str]]],
-    request: ErasureRequest,
-    verb: str,
-    *,
-    dry: bool,
-) -> Iterator[str]:
-    for name, store, ids in holding:
-        if not dry:
-            store.erase(ids, word=request.word, source=request.source)
-            store.sweep()
-        yield f"{name}: {len(ids)} {verb} changed; they keep their ids."
 
 
 def _remains(request: ErasureRequest, *, versions: bool) -> list[str]:

@@ -113,7 +113,7 @@ class StoriesQuestion(Question[FoundStories]):
         report = answers.report(self.window, wait_s)
         chosen = report.stories[: self.limit]
         return FoundStories(
-            report, tuple((one, answers.story_documents(one, report)) for one in chosen)
+            report, tuple((story, answers.story_documents(story, report)) for story in chosen)
         )
 
 
@@ -349,7 +349,7 @@ class CompareQuestion(Question[WordPair]):
         from embedding.trends.history import together
 
         first, second = (
-            WordQuestion(one).answer(answers, wait_s) for one in (self.first, self.second)
+            WordQuestion(word).answer(answers, wait_s) for word in (self.first, self.second)
         )
         key = (self, answers.open().id)
         nearness = answers.computed(key, together, self.first, self.second)
@@ -369,7 +369,7 @@ class BetweenQuestion(Question[TrendReport]):
     def answer(self, answers: Answers, wait_s: float | None = None) -> TrendReport:
         from embedding.trends.report import build_between
 
-        then, now = (answers.open(one).id for one in (self.then, self.now))
+        then, now = (answers.open(window).id for window in (self.then, self.now))
         return answers.later(BetweenQuestion(then, now), wait_s, build_between, then, now)
 
 
@@ -488,7 +488,7 @@ class DocumentAddress:
     @classmethod
     def of(cls, documents: Sequence[Evidence]) -> tuple[DocumentAddress, ...]:
         """Those of documents."""
-        return tuple(cls(one.url, one.source, one.published.isoformat()) for one in documents)
+        return tuple(cls(page.url, page.source, page.published.isoformat()) for page in documents)
 
 
 @dataclass(frozen=True)
@@ -548,7 +548,7 @@ class AxisQuestion(Question[AxisHistory]):
     name: str
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> AxisHistory:
-        axes = {one.name: one for one in answers.config.axes}
+        axes = {axis.name: axis for axis in answers.config.axes}
         if self.name not in axes:
             known = ", ".join(axes) or "none"
             raise InputError(f"axis {self.name[:40]!r}: there are {known}.")

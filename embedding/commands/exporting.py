@@ -137,7 +137,7 @@ def _table(what: str, format: str, window: str, snapshots: Path | None) -> Write
 
     def addresses(word: str) -> list[str]:
         documents = asked.answers.evidence(word, shown.start, shown.end, _ADDRESSES)
-        return [one.url for one in documents]
+        return [document.url for document in documents]
 
     if what == "findings":
         table = findings_table(report, addresses)

@@ -303,7 +303,7 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
                 "cannot do it; start the platform again with this one (`yeoron down`, `yeoron up`)."
             ) from error
         raise RefusedError(f"{label} is not amended: {error}") from error
-    left = [sentence(Missing.model_validate(one), label) for one in published["missing"]]
+    left = [sentence(Missing.model_validate(part), label) for part in published["missing"]]
     done = f"{published['id']}: revision {published['revision']} of {label}."
     return [done, *(left or ["It lacks nothing of its window any more."])]
 

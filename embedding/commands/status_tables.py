@@ -122,11 +122,11 @@ def sync_table(server: dict[str, Any]) -> Table | None:
     if sync["running"] != chosen:
         chosen += f" (now {sync['running']})"
     table.add_row("policy", chosen)
-    clocks = sorted((each["clock"], name) for name, each in server.get("nodes", {}).items())
+    clocks = sorted((node["clock"], name) for name, node in server.get("nodes", {}).items())
     if clocks:
         (first, slow), (last, fast) = clocks[0], clocks[-1]
         table.add_row("clocks", f"{slow} {first:,} … {fast} {last:,}")
-    shares = sorted(each.get("block_share", 1.0) for each in server.get("nodes", {}).values())
+    shares = sorted(node.get("block_share", 1.0) for node in server.get("nodes", {}).values())
     if shares and shares[0] < shares[-1]:
         table.add_row("block sizes, by speed", f"{shares[0]:.2f} … {shares[-1]:.2f} of the setting")
     table.add_row("a push, a pull every", f"{sync['push_every']}, {sync['pull_every']} blocks")

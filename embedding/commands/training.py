@@ -293,10 +293,10 @@ def _train(request: TrainRequest) -> TrainResult:
         with TrainBar(kept=request.out is not None) as bar:
             result = train_corpus(request, bar.show)
     except KeyboardInterrupt:
-        kept = "nothing was kept"
+        outcome = "nothing was kept"
         if request.state_dir is not None:
-            kept = f"the same command goes on from {request.state_dir}"
-        print_line(f"yeoron: interrupted; every node has ended and {kept}.", to=errors)
+            outcome = f"the same command goes on from {request.state_dir}"
+        print_line(f"yeoron: interrupted; every node has ended and {outcome}.", to=errors)
         raise typer.Exit(130) from None
     if result.late_documents:
         print_line(

@@ -410,7 +410,7 @@ def _plain(where: StoryDocuments | None) -> dict[str, Any]:
     return {
         "first_day": first and f"{first:%Y-%m-%d}",
         "last_day": last and f"{last:%Y-%m-%d}",
-        "addresses": [] if where is None else [one.url for one in where.documents],
+        "addresses": [] if where is None else [document.url for document in where.documents],
     }
 
 

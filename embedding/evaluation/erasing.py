@@ -66,7 +66,7 @@ def pinned(tracking_uri: str, model_name: str) -> frozenset[str]:
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
         named = [registry.holder(client, model_name, a) for a in (registry.NEWEST, registry.BEST)]
-    return frozenset(str(one.tags.get(registry.SNAPSHOT)) for one in named if one is not None)
+    return frozenset(str(v.tags.get(registry.SNAPSHOT)) for v in named if v is not None)
 
 
 def remove_runs(

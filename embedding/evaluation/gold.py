@@ -63,7 +63,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _pairs(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[str, str, float]]:
     pairs = 0
     for place, (number, line) in enumerate(lines):
-        divided = next((line.split(one) for one in "\t," if one in line), line.split())
+        divided = next((line.split(mark) for mark in "\t," if mark in line), line.split())
         cells = [cell.strip() for cell in divided]
         score = _number(cells[-1])
         if place == 0 and score is None and len(cells) >= 3:

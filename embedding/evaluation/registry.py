@@ -50,7 +50,7 @@ def fall_back(client: MlflowClient, model_name: str, alias: str, best_by: str) -
     versions = client.search_model_versions(f"name = '{model_name}'")
     passed = [version for version in versions if version.tags.get(GATE) == "passed"]
     chosen = None
-    for version in sorted(passed, key=lambda one: one.tags.get(WINDOW_END, "")):
+    for version in sorted(passed, key=lambda passing: passing.tags.get(WINDOW_END, "")):
         value = figures(client, version).get(best_by)
         end = version.tags.get(WINDOW_END, "")
         if chosen is None or beats(client, alias, chosen, end, (best_by, value)):
@@ -103,11 +103,9 @@ def withdraw_versions(
                 )
         named: dict[str, str | None] = {}
         for alias in (NEWEST, BEST):
-            held = holder(client, model_name, alias)
-            if held is None:
-                named[alias] = None
-            elif held.tags.get(SNAPSHOT) in ids:
+            version = holder(client, model_name, alias)
+            if version is not None and version.tags.get(SNAPSHOT) in ids:
                 named[alias] = fall_back(client, model_name, alias, best_by)
             else:
-                named[alias] = str(held.version)
+                named[alias] = version and str(version.version)
     return named

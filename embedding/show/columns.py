@@ -79,13 +79,13 @@ def shortened(word: str) -> str:
 
 def names_of(neighbours: Iterable[object], n: int | None = None) -> str:
     """The first n words, divided by blanks."""
-    return " ".join(shortened(str(getattr(one, "word", one))) for one in list(neighbours)[:n])
+    return " ".join(shortened(str(getattr(near, "word", near))) for near in list(neighbours)[:n])
 
 
 def neighbour_words(row: TrendRow | ContrastRow) -> dict[str, list[str]]:
     """The words of each list of neighbours of a row, by the list's name."""
-    lists = {name: each for name, each in vars(row).items() if name.startswith("neighbours")}
-    return {name: [near.word for near in each] for name, each in lists.items()}
+    lists = {name: value for name, value in vars(row).items() if name.startswith("neighbours")}
+    return {name: [near.word for near in words] for name, words in lists.items()}
 
 
 def trend_record(row: TrendRow) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def trend_record(row: TrendRow) -> dict[str, Any]:
     return {
         **vars(row),
         **neighbour_words(row),
-        "sources": [one.source for one in row.sources if one.documents],
+        "sources": [rate.source for rate in row.sources if rate.documents],
         "per_1000_before": row.usual,
         "per_1000": row.rate,
     }
@@ -103,7 +103,7 @@ def trend_record(row: TrendRow) -> dict[str, Any]:
 
 def ranking_csv(rows: Sequence[TrendRow]) -> str:
     """Rows of a ranking as CSV; of each source how many documents hold the word."""
-    sources = ([f"{one.source}:{one.documents}" for one in row.sources] for row in rows)
+    sources = ([f"{rate.source}:{rate.documents}" for rate in row.sources] for row in rows)
     cells = zip(_ranked(rows), sources, strict=True)
     return as_csv(_RANKING, ({**row, "sources": read} for row, read in cells))
 

@@ -46,7 +46,7 @@ Addresses = Callable[[str], Sequence[str]]
 
 def findings_table(report: TrendReport, addresses: Addresses) -> pa.Table:
     """The significant rows of every ranking, with `FINDINGS`."""
-    story = {one.word: each.id for each in report.stories for one in each.words}
+    story_of = {member.word: story.id for story in report.stories for member in story.words}
     before = report.compared_with
     head = {
         "window": report.snapshot.label,
@@ -60,7 +60,7 @@ def findings_table(report: TrendReport, addresses: Addresses) -> pa.Table:
             **head,
             "ranking": name,
             "rank": rank,
-            "story": story.get(row.word),
+            "story": story_of.get(row.word),
             "addresses": list(addresses(row.word)),
             **to_plain(trend_record(row)),
         }
@@ -117,7 +117,7 @@ def write_jsonld(table: pa.Table, report: TrendReport, what: str, file: IO[bytes
 
 def _observation(row: Mapping[str, Any], snapshot: str) -> dict[str, Any]:
     word, ranking = str(row["word"]), str(row.get("ranking", "moved"))
-    names = (quote(each, safe="") for each in (snapshot, ranking, word))
+    names = (quote(part, safe="") for part in (snapshot, ranking, word))
     figures = {
         f"yeoron:{name}": value
         for name, value in to_plain(row).items()

@@ -26,7 +26,7 @@ LONGEST_NAME = 40
 LONGEST_SHARED_WORD = 200
 MOST_SHARED_WORDS = 200
 MOST_NOTES = 2_000
-REPORT_FORMATS = tuple(one for one in get_args(ReportFormat) if one != "none")
+REPORT_FORMATS = tuple(format for format in get_args(ReportFormat) if format != "none")
 NOTE_KINDS = ("word", "window")
 """What a note may be about."""
 
@@ -72,11 +72,11 @@ class TeamShared:
     report: MailedReport | None = None
 
     def notes_on(self, kind: str, about: str) -> tuple[TeamNote, ...]:
-        own = [one for one in self.notes if (one.kind, one.about) == (kind, about)]
+        own = [note for note in self.notes if (note.kind, note.about) == (kind, about)]
         return tuple(reversed(own))
 
     def watched(self, word: str) -> WatchedWord | None:
-        return next((one for one in self.words if one.word == word), None)
+        return next((watched for watched in self.words if watched.word == word), None)
 
 
 class TeamStore:
@@ -99,7 +99,7 @@ class TeamStore:
         word, who = _plain(word, LONGEST_SHARED_WORD, "team_word"), _name(who)
 
         def change(shared: TeamShared) -> TeamShared:
-            others = tuple(one for one in shared.words if one.word != word)
+            others = tuple(watched for watched in shared.words if watched.word != word)
             if len(others) >= MOST_SHARED_WORDS:
                 raise KeyedError(
                     "team_full", f"the list holds {MOST_SHARED_WORDS} words, which is all."
@@ -111,7 +111,7 @@ class TeamStore:
     def unwatch(self, word: str) -> None:
         self._change(
             lambda shared: replace(
-                shared, words=tuple(one for one in shared.words if one.word != word)
+                shared, words=tuple(watched for watched in shared.words if watched.word != word)
             )
         )
 
@@ -157,11 +157,11 @@ class TeamStore:
     def erase(self, word: str, *, dry: bool = False) -> int:
         """Remove a word from the list, and the notes that are about it or hold it; how many."""
         shared = self.read()
-        words = tuple(one for one in shared.words if one.word != word)
+        words = tuple(watched for watched in shared.words if watched.word != word)
         notes = tuple(
-            one
-            for one in shared.notes
-            if word not in one.text and (one.about, one.kind) != (word, "word")
+            note
+            for note in shared.notes
+            if word not in note.text and (note.about, note.kind) != (word, "word")
         )
         gone = len(shared.words) + len(shared.notes) - len(words) - len(notes)
         if gone and not dry:
@@ -186,7 +186,7 @@ class TeamStore:
 def with_team(config: NotifyConfig, store: TeamStore) -> NotifyConfig:
     """The same settings, with the words and the report that the team wants to be told of."""
     shared = store.read()
-    words = [one.word for one in shared.words if one.alert]
+    words = [watched.word for watched in shared.words if watched.alert]
     update: dict[str, Any] = {"words": tuple(dict.fromkeys((*config.words, *words)))}
     if (report := shared.report) is not None:
         update |= {"attach": report.format, "attach_language": report.language}

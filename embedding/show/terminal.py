@@ -116,15 +116,15 @@ def _pulls(row: TrendRow) -> str:
 
 def _resting(rows: Sequence[TrendRow]) -> list[str]:
     known = [(row.word, row.support) for row in rows if row.support is not None]
-    few = [shortened(word) for word, one in known if one.few_authors]
+    few = [shortened(word) for word, support in known if support.few_authors]
     sentences = [f"Mostly one group of authors: {', '.join(few)}."] if few else []
-    busiest = [shortened(word) for word, one in known if one.busiest_authors]
+    busiest = [shortened(word) for word, support in known if support.busiest_authors]
     if busiest:
         sentences.append(f"Not without the busiest 1 % of authors: {', '.join(busiest)}.")
-    for source in sorted({name for _, one in known for name in one.needs}):
-        words = ", ".join(shortened(word) for word, one in known if source in one.needs)
+    for source in sorted({name for _, support in known for name in support.needs}):
+        words = ", ".join(shortened(word) for word, support in known if source in support.needs)
         sentences.append(f"Not without {shortened(source)}: {words}.")
-    return [escape(one) for one in sentences]
+    return [escape(sentence) for sentence in sentences]
 
 
 def sure_note(any_significant: bool) -> str:
@@ -161,7 +161,7 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
     )
     for point in history.points:
         moved = point.shift_previous
-        rates = {one.source: one.per_1000_documents for one in point.sources}
+        rates = {use.source: use.per_1000_documents for use in point.sources}
         table.add_row(
             point.label,
             f"{point.count:,}",
@@ -175,7 +175,7 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
 
 
 def _written(counted: Sequence[TrendRow | HistoryPoint]) -> str:
-    return "documents/authors" if any(one.authors for one in counted) else "documents"
+    return "documents/authors" if any(row.authors for row in counted) else "documents"
 
 
 def _held(documents: int, authors: int | None) -> str:
@@ -265,7 +265,7 @@ def _placed(cell: str, size: int, *, right: bool) -> str:
 
 def bias_table(bias: SourceBias) -> Table:
     """For the terminal, a line a source; what the proposed weights cost stands below."""
-    before = [one.bias for one in bias.windows[:-1] if one.bias is not None]
+    before = [window.bias for window in bias.windows[:-1] if window.bias is not None]
     was = f", in the window before {before[-1].excess:.3f} ({before[-1].source})" if before else ""
     table = Table(
         "source",
@@ -406,7 +406,7 @@ def story_lines(story: Story, where: StoryDocuments | None = None) -> list[str]:
     sources = ", ".join(map(shortened, story.sources))
     lines.append(f"   since {story.first}{days}; {documents_of(story)}; {sources}")
     documents = () if where is None else where.documents
-    return lines + [f"   {one.published:%Y-%m-%d}  {one.url}" for one in documents]
+    return lines + [f"   {document.published:%Y-%m-%d}  {document.url}" for document in documents]
 
 
 def documents_of(story: Story) -> str:

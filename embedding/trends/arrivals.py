@@ -458,8 +458,8 @@ def _bursts(words: Set[str], material: ReportInput) -> dict[str, float]:
     series = np.stack(holding, axis=1).astype(np.int64)
     last = len(read) - 1
     return {
-        word: sum(b.weight for b in bursts(one, total) if b.last == last)
-        for word, one in zip(names, series, strict=True)
+        word: sum(b.weight for b in bursts(counts, total) if b.last == last)
+        for word, counts in zip(names, series, strict=True)
     }
 
 

@@ -194,7 +194,7 @@ def _point(snapshot: Snapshot, source: str, at: IntArray, usage: Usage, axis: Se
     choice = axis.half_width(share @ replicas)
     low = high = None
     if len(used) > 1 and choice is not None:
-        along = np.array([axis.position(one) for one in replicas])
+        along = np.array([axis.position(replica) for replica in replicas])
         spread = np.sqrt(
             (share**2 * (along - share @ along) ** 2).sum() * len(used) / (len(used) - 1)
         )

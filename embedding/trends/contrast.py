@@ -220,7 +220,7 @@ def disagreement(
             known = oddest.get(row.word)
             if q <= config.false_discovery and (known is None or q < known.use.q):
                 oddest[row.word] = OddUse(name, replace(row, q=q))
-    uses = sorted(oddest.values(), key=lambda one: (one.use.q, one.use.word))
+    uses = sorted(oddest.values(), key=lambda odd: (odd.use.q, odd.use.word))
     return Disagreement(
         snapshot.id, snapshot.manifest.window.label, tuple(names), tuple(uses), most
     )

@@ -29,7 +29,7 @@ def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[d
     count0, held0 = before.take(words, sources)
     read1, read0 = now.totals(sources)[1], before.totals(sources)[1]
     rate1, rate0 = now.rate(words), before.rate(words)
-    wrote1, wrote0 = (each.authors_of(words) for each in (now, before))
+    wrote1, wrote0 = (window.authors_of(words) for window in (now, before))
     return [
         {
             "count_before": int(count0[place].sum()),
@@ -122,7 +122,7 @@ class RowWriter:
         past = len(material.past)
         self._shown = range(max(0, past + 1 - SERIES_WINDOWS), past)
         labels = (*material.earlier, material.snapshot)[-SERIES_WINDOWS:]
-        self.windows = tuple(one.manifest.window.label for one in labels)
+        self.windows = tuple(snapshot.manifest.window.label for snapshot in labels)
 
     def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
         """One row for each word; `values` are the figures of its ranking."""
@@ -136,10 +136,10 @@ class RowWriter:
         n = self._config.shown_neighbours
         out = []
         for at, word in enumerate(words):
-            old, new = (window_neighbours(one, word, n, self._alike) for one in times)
+            old, new = (window_neighbours(s, word, n, self._alike) for s in times)
             if old.words and new.words and old.by_use != new.by_use:
                 old, new = (
-                    NearWords(tuple(nearest_words(one, word, n)), by_use=False) for one in times
+                    NearWords(tuple(nearest_words(s, word, n)), by_use=False) for s in times
                 )
             significant = bool(values[at]["significant"])
             then, today = neighbours_then_now(old, new, significant=significant)

@@ -104,8 +104,8 @@ class Frequency(CountColumns):
         self, names: Sequence[str], words: Sequence[str], sources: Sequence[str]
     ) -> Iterator[IntArray]:
         """Some of `COUNT_COLUMNS` one after the other, each as `column` has it."""
-        place = {each: at for at, each in enumerate(self.sources)}
-        columns_of = np.asarray([place.get(each, -1) for each in sources], dtype=np.int64)
+        place = {source: at for at, source in enumerate(self.sources)}
+        columns_of = np.asarray([place.get(source, -1) for source in sources], dtype=np.int64)
         chosen = np.ix_(self.rows(words), columns_of)
         columns = dict(zip(COUNT_COLUMNS, self.columns, strict=True))
         for name in names:

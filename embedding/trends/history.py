@@ -136,9 +136,9 @@ def word_history(
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = last.phrases[word].parts if word in last.phrases else ()
-    by_vectors = [one for one in near if one.alike and alike.of(one.snapshot) is None]
+    by_vectors = [nearby for nearby in near if nearby.alike and alike.of(nearby.snapshot) is None]
     if by_vectors:
-        labels = ", ".join(one.snapshot.manifest.window.label for one in by_vectors)
+        labels = ", ".join(nearby.snapshot.manifest.window.label for nearby in by_vectors)
         sentence = (
             f"{labels}: how words were used is not known (the window was cut without it, or "
             "server.usage is off), so neighbours are words with the nearest vectors, which "

@@ -30,14 +30,14 @@ def lineage(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> list[SnapshotRef]:
     the stream began again) the latest snapshot of an earlier window takes its place. A window that
     was cut again counts once, with its latest cut.
     """
-    by_id = {one.id: one for one in refs}
+    by_id = {other.id: other for other in refs}
     chain = [ref]
     current: SnapshotRef | None = ref
     seen = {ref.id}
     while current is not None:
         parent = by_id.get(current.parent or "")
         if parent is None or parent.id in seen:
-            earlier = [one for one in refs if one.window_start < current.window_start]
+            earlier = [other for other in refs if other.window_start < current.window_start]
             parent = earlier[-1] if earlier else None
         if parent is not None:
             seen.add(parent.id)
@@ -92,7 +92,7 @@ class Windows(Sequence[Frequency]):
     def __getitem__(self, at: slice) -> tuple[Frequency, ...]: ...
     def __getitem__(self, at: int | slice) -> Frequency | tuple[Frequency, ...]:
         if isinstance(at, slice):
-            return tuple(self._read(one) for one in range(self._n)[at])
+            return tuple(self._read(window) for window in range(self._n)[at])
         return self._read(range(self._n)[at])
 
 

@@ -163,15 +163,15 @@ class JudgedWords:
             return self
         q, q_late = np.split(benjamini_hochberg(np.concatenate([self.ranked.p, late.p])), 2)
         called = np.flatnonzero((q_late <= limit) & (q > limit))
-        places = np.searchsorted(late.words, called)
+        index = np.searchsorted(late.words, called)
         z, p, values = self.ranked.z.copy(), self.ranked.p.copy(), self.shift.copy()
-        z[called], p[called], q[called] = late.tests.z[places], late.tests.p[places], q_late[called]
-        values[called] = late.tests.size[places]
+        z[called], p[called], q[called] = late.tests.z[index], late.tests.p[index], q_late[called]
+        values[called] = late.tests.size[index]
         return replace(
             self,
             ranked=replace(self.ranked, z=z, p=p, q=q),
             shift=values,
-            late=dict(zip(called.tolist(), places.tolist(), strict=True)),
+            late=dict(zip(called.tolist(), index.tolist(), strict=True)),
             late_grounds=late.tests.grounds,
         )
 
@@ -235,13 +235,13 @@ def judge_words(
     if sure is not None:
         ranked = noise.RankedShifts(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     grounds = None if sure is None else sure.grounds
-    places = np.arange(len(rows), dtype=np.int64)
+    in_grounds = np.arange(len(rows), dtype=np.int64)
     expected = traits.scale.inverse(judged.floor.at(exposure)[0])
     if among is not None:
         chosen = np.array([pair.words[row] in among for row in rows.tolist()], dtype=bool)
         ranked, rows = ranked.take(chosen), rows[chosen]
-        values, expected, places = values[chosen], expected[chosen], places[chosen]
-    return JudgedWords(rows, ranked, values, expected, judged.floor, grounds, places)
+        values, expected, in_grounds = values[chosen], expected[chosen], in_grounds[chosen]
+    return JudgedWords(rows, ranked, values, expected, judged.floor, grounds, in_grounds)
 
 
 def rank_moved(
@@ -270,7 +270,7 @@ def rank_moved(
     words, scores = [pair.words[at] for at in rows], judged.scores(limit)
     order = np.lexsort((words, -ranked.z.round(9), -scores.round(9)))
     best = order[: config.rows].tolist()
-    now, then = (one.manifest.window.label for one in (material.snapshot, material.earlier[-1]))
+    now, then = (s.manifest.window.label for s in (material.snapshot, material.earlier[-1]))
     every = {
         name: judged.shift[best]
         if name == config.estimator

@@ -90,17 +90,17 @@ class Frequent:
     codes  int32 [m], the words in order of their rows, as `Names` numbers them
     rows   float32 [m, dim], unit vectors times how sure they are (snapshots/nearness.py); zeros
            stay zeros
-    held   bool [codes known when it was made]: whether this snapshot's frequent words have a code
+    coded  bool [codes known when it was made]: whether this snapshot's frequent words have a code
     """
 
     codes: CodeArray
     rows: FloatArray
-    held: npt.NDArray[np.bool_]
+    coded: npt.NDArray[np.bool_]
 
     def knows(self, codes: CodeArray) -> npt.NDArray[np.bool_]:
         """bool [n]: which of the words are frequent here."""
-        inside = codes < len(self.held)
-        known: npt.NDArray[np.bool_] = inside & self.held[np.where(inside, codes, 0)]
+        inside = codes < len(self.coded)
+        known: npt.NDArray[np.bool_] = inside & self.coded[np.where(inside, codes, 0)]
         return known
 
 

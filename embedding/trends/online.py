@@ -60,4 +60,4 @@ def in_one_window(alpha: float) -> dict[str, OnlineTests]:
 
 def limits_of(tested: Mapping[str, OnlineTests]) -> dict[str, float]:
     """q up to which words are called, by family."""
-    return {family: one.level for family, one in tested.items()}
+    return {family: tests.level for family, tests in tested.items()}

@@ -56,7 +56,7 @@ class SnapshotPair:
         """The use of some words before the window, and in it. Only where it `usage_compares`."""
         if self.used_after is None:
             raise ValueError("the later snapshot does not say how words were used")
-        return [one.take(rows) for one in self.used_before], self.used_after.take(rows)
+        return [words.take(rows) for words in self.used_before], self.used_after.take(rows)
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""

@@ -133,7 +133,7 @@ class Compared:
             sums.append(means)
             side.words.usage.release()
         sizes = [columns.shape[1] for columns in documents]
-        kinds = [(one.later, one.source, one.older) for one in self.sides if not one.joined]
+        kinds = [(side.later, side.source, side.older) for side in self.sides if not side.joined]
         later, source, older = np.repeat(np.array(kinds, dtype=np.int64), sizes, axis=0).T
         return Units(
             np.concatenate(documents, axis=1),
@@ -198,14 +198,14 @@ def between_times(before: Sequence[UsedWords], *after: UsedWords) -> Permuted:
     after  windows whose documents count as one time, an author's in one unit
     """
     names = sorted(
-        {name for one in before for name in one.usage.by_source}
-        & {name for one in after for name in one.usage.by_source}
+        {name for w in before for name in w.usage.by_source}
+        & {name for w in after for name in w.usage.by_source}
     )
     older = range(1, len(before))
     sides = [
         PeriodSide(
             *(window, name, back >= len(before), which, back in older),
-            joined=any(name in one.usage.by_source for one in after[: max(back - len(before), 0)]),
+            joined=any(name in w.usage.by_source for w in after[: max(back - len(before), 0)]),
         )
         for which, name in enumerate(names)
         for back, window in enumerate((*before, *after))

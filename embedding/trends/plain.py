@@ -35,14 +35,14 @@ def from_plain(kind: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         make = cast("Any", kind)
         types = _types(make)
-        return make(**{name: from_plain(types[name], one) for name, one in value.items()})
+        return make(**{name: from_plain(types[name], item) for name, item in value.items()})
     inner = get_args(kind)
     if value is None or not inner:
         return value
     if isinstance(value, Mapping) and get_origin(kind) is Mapping:
-        return {name: from_plain(inner[1], one) for name, one in value.items()}
+        return {name: from_plain(inner[1], item) for name, item in value.items()}
     if isinstance(value, list):
-        return tuple(from_plain(inner[0], one) for one in value)
+        return tuple(from_plain(inner[0], item) for item in value)
     return from_plain(inner[0], value)
 
 

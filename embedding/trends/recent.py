@@ -35,10 +35,10 @@ class Recent(Generic[V]):
                 return self._values[key]
         value = make()
         with self._lock:
-            kept = self._values.setdefault(key, value)
+            value = self._values.setdefault(key, value)
             while len(self._values) > self._size:
                 self._values.popitem(last=False)
-        return kept
+        return value
 
 
 class Fresh(Generic[V]):
@@ -46,13 +46,13 @@ class Fresh(Generic[V]):
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._kept: tuple[float, Hashable, V] | None = None
+        self._last: tuple[float, Hashable, V] | None = None
         self._lock = threading.Lock()
 
     def get(self, make: Callable[[], V], key: Hashable = None) -> V:
         """The kept value where it is of this key; else others wait until it is made."""
         with self._lock:
-            now, kept = time.monotonic(), self._kept
-            if kept is None or kept[1] != key or now - kept[0] > self._seconds:
-                self._kept = kept = (now, key, make())
-            return kept[2]
+            now, last = time.monotonic(), self._last
+            if last is None or last[1] != key or now - last[0] > self._seconds:
+                self._last = last = (now, key, make())
+            return last[2]

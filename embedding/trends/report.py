@@ -100,7 +100,7 @@ def build_report(
         notes=(
             *material.notes,
             *lacking(material),
-            *(_unread(one, by_documents) for one in unread),
+            *(_unread(s, by_documents) for s in unread),
             *apart,
             *(
                 []

@@ -230,9 +230,7 @@ class Story:
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """Its words by what happened to them, in the order of RANKINGS; no role without words."""
-        roles = {
-            role: tuple(one.word for one in self.words if one.role == role) for role in RANKINGS
-        }
+        roles = {role: tuple(w.word for w in self.words if w.role == role) for role in RANKINGS}
         return {role: words for role, words in roles.items() if words}
 
     @property
@@ -397,7 +395,7 @@ class TrendReport:
         return self.ranked.get(FAMILIES[ranking], 0)
 
     def significant_stories(self) -> tuple[Story, ...]:
-        return tuple(one for one in self.stories if one.significant)
+        return tuple(story for story in self.stories if story.significant)
 
     def window_of(self, story: Story) -> WindowFigures | None:
         """The window whose documents hold a story: the one before, where all its words fell."""
@@ -553,12 +551,12 @@ class WordChange:
 
 def word_change(word: str, reports: Sequence[TrendReport]) -> WordChange:
     """What the reports of the windows of a store, oldest first, say of a word."""
-    compared = [one for one in reports if one.compared_with is not None]
-    unjudged = tuple(one.snapshot.label for one in compared if not one.ranked.get("moved"))
+    compared = [report for report in reports if report.compared_with is not None]
+    unjudged = tuple(report.snapshot.label for report in compared if not report.ranked.get("moved"))
     for report in reversed(compared):
         kinds: tuple[Literal["moved", "born"], ...] = ("moved", "born")
         for kind in kinds:
-            row = next((one for one in report.significant(kind) if one.word == word), None)
+            row = next((called for called in report.significant(kind) if called.word == word), None)
             if row is not None:
                 since = row.since or report.snapshot.label
                 return WordChange(word, kind, since, row.q, unjudged, len(reports))

@@ -53,7 +53,7 @@ def stories(
     voices = _voices(snapshot.usage, rows_of)
     grouped = []
     for group in groups(_cosines(snapshot, rows_of)):
-        own = sorted((words[names[i]] for i in group), key=lambda one: (one.q, one.word))
+        own = sorted((words[names[i]] for i in group), key=lambda member: (member.q, member.word))
         grouped.append((own, max(voices[i] for i in group)))
     label = report.snapshot.label
     made = []
@@ -72,7 +72,7 @@ def stories(
                 sources=_sources(rows[most.word], most.role),
             )
         )
-    return tuple(sorted(made, key=lambda one: (one.q, -len(one.words), one.id)))
+    return tuple(sorted(made, key=lambda story: (story.q, -len(story.words), story.id)))
 
 
 def continued(stories: Sequence[Story], before: Sequence[Story]) -> tuple[Story, ...]:

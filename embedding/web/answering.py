@@ -118,7 +118,7 @@ class Reading:
     def windows(self, answer: tuple[tuple[WindowFigures, int | None], ...]) -> WindowsAnswer:
         """Windows with the addresses of their pages."""
         return WindowsAnswer(
-            tuple(WindowAnswer(*one, self.paths.window(one[0].id)) for one in answer)
+            tuple(WindowAnswer(read, n, self.paths.window(read.id)) for read, n in answer)
         )
 
     def compare(self, answer: WordPair) -> CompareAnswer:

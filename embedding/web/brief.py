@@ -17,7 +17,7 @@ FRONT_ROWS = 10
 
 def headline(report: TrendReport) -> list[str]:
     """Up to three words for the headline: the surest of each story, then further ones."""
-    titles = [one.title for one in report.significant_stories()]
+    titles = [story.title for story in report.significant_stories()]
     if titles:
         words = [title[at] for at in range(3) for title in titles[:3] if at < len(title)]
         return words[:3]
@@ -61,7 +61,7 @@ def lede(report: TrendReport, t: PageText) -> list[str]:
     if report.compared_with is None:
         return []
     if stories := report.significant_stories():
-        least = max(one.q for one in stories)
+        least = max(story.q for story in stories)
         sure = findings.sureness(least, t, significant=True)
         return [f"{t('lede_stories', n=len(stories))} {sure}"]
     sentences = []
@@ -87,7 +87,7 @@ def read(report: TrendReport, t: PageText) -> str:
         n=sum(1 for n in documents.values() if n),
         window=t.window(report.snapshot.label),
     )
-    missing = [formats.short_word(one.source, 30) for one in report.by_source() if one.missing]
+    missing = [formats.short_word(s.source, 30) for s in report.by_source() if s.missing]
     return f"{sentence} {t('lede_missing', sources=', '.join(missing))}" if missing else sentence
 
 
@@ -120,8 +120,8 @@ def story_views(
     where  the documents of a story
     """
     return [
-        StoryView(one, findings.story_sentences(one, report, t), where(one, report))
-        for one in report.significant_stories()[:n]
+        StoryView(story, findings.story_sentences(story, report, t), where(story, report))
+        for story in report.significant_stories()[:n]
     ]
 
 

@@ -104,14 +104,14 @@ def rates_over_windows(
 ) -> dict[str, object]:
     """Documents per 1,000, a line for each name; rows: of each window what each name has."""
     shown = [
-        ChartLine(name, [one.per_1000_documents if one else None for one in column], colour=at)
+        ChartLine(name, [use.per_1000_documents if use else None for use in column], colour=at)
         for at, (name, column) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
     ]
     tips = []
     for label, row in zip(labels, rows, strict=True):
-        known = [(name, one) for name, one in zip(names, row, strict=True) if one is not None]
+        known = [(name, use) for name, use in zip(names, row, strict=True) if use is not None]
         parts = [
-            f"{name}: {rate(one.per_1000_documents)} ({one.documents:,})" for name, one in known
+            f"{name}: {rate(use.per_1000_documents)} ({use.documents:,})" for name, use in known
         ]
         tips.append("\n".join([t.window(label), *parts]))
     return over_windows(shown, labels, tips, title=title)

@@ -69,7 +69,7 @@ def atom(answers: Answers, to: Reading) -> bytes:
     address = f"{to.paths.page(FEED[1:])}?{urlencode({'lang': to.t.language})}"
     _link(feed, address, "self", _TYPE)
     _link(feed, to.paths.front(), "alternate", "text/html")
-    entries = [(report, one) for report in reports for one in report.significant_stories()]
+    entries = [(report, story) for report in reports for story in report.significant_stories()]
     for report, story in entries[:ENTRIES]:
         _entry(feed, own, story, report, answers.story_documents(story, report), to)
     body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
@@ -94,13 +94,13 @@ def _entry(
     for sentence in sentences[:1]:
         _text(entry, "summary", sentence)
     parts = [f"<p>{html.escape(sentence)}</p>" for sentence in sentences]
-    words = [_anchor(to.paths.word(one.word), formats.short_word(one.word)) for one in story.words]
+    words = [_anchor(to.paths.word(w.word), formats.short_word(w.word)) for w in story.words]
     parts.append(f"<p>{', '.join(words)}</p>")
     documents = () if where is None else where.documents
     rows = [
-        f"<li>{_anchor(one.url, formats.short_address(one.url))}, {html.escape(one.source)}, "
-        f"{one.published}</li>"
-        for one in documents
+        f"<li>{_anchor(page.url, formats.short_address(page.url))}, {html.escape(page.source)}, "
+        f"{page.published}</li>"
+        for page in documents
     ]
     parts += [f"<ul>{''.join(rows)}</ul>"] if rows else []
     _text(entry, "content", "".join(parts)).set("type", "html")

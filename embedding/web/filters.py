@@ -47,11 +47,11 @@ class PageFilter:
         first, last = _day(params, "from"), _day(params, "to")
         if first is not None and last is not None and first > last:
             raise KeyedError("filter_order", f"from {first} lies after to {last}.")
-        named = [one.strip() for one in params.getlist("source") if one.strip()]
+        named = [name.strip() for name in params.getlist("source") if name.strip()]
         sources = tuple(dict.fromkeys(named))
         topic = params.get("topic", "").strip()
         if len(sources) > MOST_CHOSEN_SOURCES or any(
-            len(one) > LONGEST_CHOICE for one in (*sources, topic)
+            len(text) > LONGEST_CHOICE for text in (*sources, topic)
         ):
             raise KeyedError(
                 "filter_long",
@@ -68,7 +68,7 @@ class PageFilter:
         """Names and values as they stand in an address."""
         days = (("from", self.first), ("to", self.last))
         chosen = [(name, day.isoformat()) for name, day in days if day is not None]
-        chosen += [("source", one) for one in self.sources]
+        chosen += [("source", name) for name in self.sources]
         return (*chosen, *([("topic", self.topic)] if self.topic else []))
 
     def covers(self, start: datetime, end: datetime) -> bool:
@@ -79,7 +79,7 @@ class PageFilter:
         return not late and not early
 
     def refs(self, refs: Sequence[SnapshotRef]) -> tuple[SnapshotRef, ...]:
-        return tuple(one for one in refs if self.covers(one.window_start, one.window_end))
+        return tuple(ref for ref in refs if self.covers(ref.window_start, ref.window_end))
 
     def chooses(self, source: str) -> bool:
         return not self.sources or source in self.sources
@@ -103,16 +103,16 @@ class PageFilter:
             )
             for name in RANKINGS
         }
-        stories = [self._story_own(one, rows) for one in report.stories if self._story(one, near)]
+        stories = [self._story_own(s, rows) for s in report.stories if self._story(s, near)]
         return replace(chosen, **rows, stories=tuple(stories))
 
     def _own(self, row: TrendRow, report: TrendReport) -> TrendRow:
         """With the figures of the sources chosen, of which `report` says what they brought."""
         if not self.sources:
             return row
-        own = tuple(one for one in row.sources if self.chooses(one.source))
+        own = tuple(use for use in row.sources if self.chooses(use.source))
         before = report.compared_with
-        documents = [sum(one.documents_before for one in own), sum(one.documents for one in own)]
+        documents = [sum(use.documents_before for use in own), sum(use.documents for use in own)]
         read = [0 if before is None else before.total_documents, report.snapshot.total_documents]
         rates = [1000.0 * n / max(of, 1) for n, of in zip(documents, read, strict=True)]
         return replace(
@@ -133,9 +133,9 @@ class PageFilter:
             return story
         own = {row.word: row for ranking in rows.values() for row in ranking}
         words = tuple(
-            StoryWord(one.word, one.role, one.q, row.documents_before, row.documents)
-            for one in story.words
-            if (row := own.get(one.word)) is not None
+            StoryWord(w.word, w.role, w.q, row.documents_before, row.documents)
+            for w in story.words
+            if (row := own.get(w.word)) is not None
         )
         sources = tuple(filter(self.chooses, story.sources))
         return replace(story, words=words or story.words, sources=sources)
@@ -143,9 +143,9 @@ class PageFilter:
     def disagreement(self, disagreement: Disagreement, near: Collection[str]) -> Disagreement:
         """What the sources chosen use differently, and what is about the topic."""
         uses = tuple(
-            one
-            for one in disagreement.uses
-            if self.chooses(one.source) and self._about(one.use.word, near)
+            odd
+            for odd in disagreement.uses
+            if self.chooses(odd.source) and self._about(odd.use.word, near)
         )
         return replace(disagreement, uses=uses)
 
@@ -168,7 +168,7 @@ class PageFilter:
         return replace(window, tokens=tokens, documents=documents)
 
     def _row(self, row: TrendRow, near: Collection[str]) -> bool:
-        used = [one.source for one in row.sources if one.documents or one.documents_before]
+        used = [use.source for use in row.sources if use.documents or use.documents_before]
         chosen = not self.sources or any(map(self.chooses, used))
         return chosen and self._about(row.word, near)
 
@@ -177,13 +177,13 @@ class PageFilter:
 
     def _story(self, story: Story, near: Collection[str]) -> bool:
         chosen = not self.sources or any(map(self.chooses, story.sources))
-        words = {one.word for one in story.words}
+        words = {member.word for member in story.words}
         return chosen and (not self.topic or self.topic in words or not words.isdisjoint(near))
 
     def _point(self, point: HistoryPoint) -> HistoryPoint:
         if not self.sources:
             return point
-        own = tuple(one for one in point.sources if self.chooses(one.source))
+        own = tuple(use for use in point.sources if self.chooses(use.source))
         return replace(point, **totals_of(own))
 
 

@@ -32,7 +32,7 @@ def row_sentences(name: str, row: TrendRow, report: TrendReport, t: PageText) ->
 def story_sentences(story: Story, report: TrendReport, t: PageText) -> tuple[str, str]:
     """What happened and since when; who wrote it and how sure that is."""
     role = story.words[0].role
-    named = [one.word for one in story.words if one.role == role][:_NAMED]
+    named = [member.word for member in story.words if member.role == role][:_NAMED]
     happened = words_sentence(role, named, report.snapshot.label, t)
     if story.first != report.snapshot.label:
         happened += " " + t("said_began", window=t.window(story.first))
@@ -119,7 +119,7 @@ def _moved(row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
     both = row.neighbours and row.neighbours_before
     if row.significant and both and report.compared_with is not None:
         window = t.window(report.compared_with.label)
-        n, k = len(row.neighbours), sum(one.changed for one in row.neighbours)
+        n, k = len(row.neighbours), sum(w.changed for w in row.neighbours)
         sentences.append(t("closest_new" if k else "closest_same", n=n, k=k, window=window))
     if more:
         words = ", ".join(formats.short_word(word, 20) for word in more)
@@ -137,10 +137,10 @@ def _turned(row: TrendRow, values: dict[str, str], t: PageText) -> str:
         key = "head_beside"
     else:
         near = (row.neighbours_before, row.neighbours)
-        before, after = (tuple(one.word for one in side if one.changed)[:_NAMED] for side in near)
+        before, after = (tuple(w.word for w in side if w.changed)[:_NAMED] for side in near)
         key = "head_alike" if before and after else "head_moved"
     joined = (
-        t("head_and").join(formats.short_word(one, 20) for one in side) for side in (before, after)
+        t("head_and").join(formats.short_word(w, 20) for w in side) for side in (before, after)
     )
     sides = dict(zip(("before", "after"), joined, strict=True))
     return t(key, **values, **({} if key == "head_moved" else sides))

@@ -36,7 +36,7 @@ def missing_between(label: str, later: str) -> int:
     """How many windows of a calendar's unit lie between two; 0 where it is not known."""
     for pattern, length in _PATTERNS.items():
         try:
-            first, last = (datetime.strptime(one, pattern) for one in (label, later))  # noqa: DTZ007
+            first, last = (datetime.strptime(text, pattern) for text in (label, later))  # noqa: DTZ007
         except ValueError:
             continue
         months = 12 * (last.year - first.year) + last.month - first.month
@@ -84,7 +84,7 @@ def change(now: float, before: float) -> str:
 
 def shares(parts: Mapping[str, float]) -> str:
     """Named shares in per cent, largest first: `뉴스 62 %, 게시판 38 %`."""
-    order = sorted(parts.items(), key=lambda each: (-each[1], each[0]))
+    order = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
     return ", ".join(f"{short_word(name, 24)} {100 * share:.0f} %" for name, share in order)
 
 

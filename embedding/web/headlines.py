@@ -51,22 +51,22 @@ _MOST_BYTES = 2 * 1024 * 1024
 class Headlines:
     """Fetches headlines by the crawler's client, made with the first one.
 
-    kept  where they are kept; None: nowhere
+    store  where they are kept; None: nowhere
     """
 
-    def __init__(self, crawl: CrawlConfig, kept: HeadlineStore | None) -> None:
+    def __init__(self, crawl: CrawlConfig, store: HeadlineStore | None) -> None:
         limit = min(crawl.max_bytes, _MOST_BYTES)
         self._config = crawl.model_copy(update={"max_bytes": limit})
-        self._kept = kept
+        self._store = store
         self._fetcher: Fetcher | None = None
 
     @property
     def keeps(self) -> bool:
-        return self._kept is not None
+        return self._store is not None
 
     def known(self, urls: Sequence[str]) -> dict[str, str]:
         """Headlines that are kept of these pages."""
-        return {} if self._kept is None else self._kept.find(urls)
+        return {} if self._store is None else self._store.find(urls)
 
     async def read(self, document: Evidence) -> Headline:
         """The headline of a page as it is now. All calls come from one event loop."""
@@ -74,8 +74,8 @@ class Headlines:
 
         self._fetcher = self._fetcher or Fetcher(self._config)
         headline = await _fetched(self._fetcher, document.url)
-        if self._kept is not None and headline.state == "read":
-            await asyncio.to_thread(self._kept.add, document.url, document.source, headline.text)
+        if self._store is not None and headline.state == "read":
+            await asyncio.to_thread(self._store.add, document.url, document.source, headline.text)
         return headline
 
 

@@ -114,9 +114,7 @@ class WordTools:
         (cosine: 1 is the same use, 0 is none in common).
         """
         pair = self._reading().compare(self._ask(CompareQuestion(first, second)))
-        words = [
-            {**_shown(one), **self._documents(one.word, one.points[-1].label)} for one in pair.words
-        ]
+        words = [{**_shown(h), **self._documents(h.word, h.points[-1].label)} for h in pair.words]
         nearness = to_plain(pair.nearness)[-WINDOWS_SHOWN:]
         return {"words": words, "nearness": nearness, "page": pair.page}
 

@@ -199,7 +199,7 @@ def _brief(
     empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
     sources = report.by_source()
-    brought = [n for one in sources for n in (one.documents, one.documents_before)]
+    brought = [n for source in sources for n in (source.documents, source.documents_before)]
     return page.render(
         "brief.html",
         report=report,
@@ -221,7 +221,7 @@ def _brief(
         differing=differing,
         pending=pending,
         rows=brief.FRONT_ROWS,
-        handout_formats=[name for name, one in FORMATS.items() if one.available],
+        handout_formats=[name for name, kind in FORMATS.items() if kind.available],
     )
 
 
@@ -355,14 +355,14 @@ def _compare(page: AskedPage, a: str = "", b: str = "") -> Response:
     near = [topical(point.neighbours) for point in points]
     shown = {point.snapshot for point in histories[0].points}
     pair = CompareQuestion(a, b).answer(page.answers)
-    nearness = [one for one in pair.nearness if one.snapshot in shown]
+    nearness = [point for point in pair.nearness if point.snapshot in shown]
     return page.render(
         "compare.html",
         **{**asked, "histories": histories},
         frequency=rates_chart(histories, page.t),
         nearness_chart=nearness_chart(nearness, page.t),
         near=list(zip((a, b), points, near, strict=True)),
-        both={one.word for one in near[0]} & {one.word for one in near[1]},
+        both={neighbour.word for neighbour in near[0]} & {neighbour.word for neighbour in near[1]},
     )
 
 

@@ -40,7 +40,7 @@ def function_words() -> frozenset[str]:
 
 def topical(words: Sequence[Near]) -> tuple[Near, ...]:
     """Those that have a topic."""
-    return tuple(one for one in words if one.word not in function_words())
+    return tuple(near for near in words if near.word not in function_words())
 
 
 def plain_beside(words: Sequence[Beside]) -> list[Beside]:
@@ -72,9 +72,9 @@ def plain_map(neighbour_map: NeighbourMap) -> NeighbourMap:
         replace(
             window,
             places=tuple(
-                one
-                for one in window.places
-                if one.word == neighbour_map.word or one.word not in function_words()
+                point
+                for point in window.places
+                if point.word == neighbour_map.word or point.word not in function_words()
             ),
         )
         for window in neighbour_map.windows

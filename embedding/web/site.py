@@ -213,12 +213,12 @@ class PageRequest:
         """A page; a language asked for in the address is kept in a cookie."""
         t = self.words("period") if code >= 500 else self.t
         query, answers = self.request.query_params, self.answers
-        rest = [one for one in query.multi_items() if one[0] not in {*FILTER_NAMES, "lang"}]
+        rest = [item for item in query.multi_items() if item[0] not in {*FILTER_NAMES, "lang"}]
         html = self.site.templates.get_template(template).render(
             t=t,
             links=self.links,
             window_name=t.window,
-            languages=[(one, t.name_of(one), self._with_language(one)) for one in t.others],
+            languages=[(tag, t.name_of(tag), self._with_language(tag)) for tag in t.others],
             row_sentences=lambda name, row, report: findings.row_sentences(name, row, report, t),
             use_sentences=lambda row, first, second: findings.use_sentences(row, first, second, t),
             sureness=lambda q, significant: findings.sureness(q, t, significant=significant),
@@ -323,7 +323,7 @@ def summary(status: Mapping[str, Any]) -> dict[str, Any]:
         "documents": _number(status.get("documents")),
         "watermark": status.get("watermark"),
         "nodes": len(status.get("nodes") or {}),
-        "snapshots": sum(1 for one in windows.values() if one.get("snapshot")),
+        "snapshots": sum(1 for window in windows.values() if window.get("snapshot")),
         "sources": [
             {
                 "source": str(name),
@@ -367,7 +367,7 @@ def route_of(
         kind = fields[field.name]
         if f"{{{field.name}" not in path:
             extras = (
-                one for one in getattr(kind, "__metadata__", ()) if isinstance(one, FieldInfo)
+                extra for extra in getattr(kind, "__metadata__", ()) if isinstance(extra, FieldInfo)
             )
             about = next(extras, FieldInfo()).description
             alias = ADDRESSED.get(field.name, field.name)

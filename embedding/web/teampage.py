@@ -114,7 +114,7 @@ def _page(page: AskedPage, team: Team) -> Response:
     lines = watch_lines(page, [watched.word for watched in shared.words])
     return page.render(
         "team.html",
-        lines=[(one, lines[one.word]) for one in shared.words if one.word in lines],
+        lines=[(watched, lines[watched.word]) for watched in shared.words if watched.word in lines],
         notes=tuple(reversed(shared.notes)),
         mailed=shared.report,
         report_formats=[name for name in REPORT_FORMATS if FORMATS[name].available],

@@ -115,7 +115,7 @@ class PageText:
 
     def __init__(self, language: str, unit: str = "month") -> None:
         self.language = language if language in LANGUAGES else LANGUAGES[0]
-        self.others = tuple(one for one in LANGUAGES if one != self.language)
+        self.others = tuple(name for name in LANGUAGES if name != self.language)
         self._catalogues = (catalogue(self.language), catalogue(FALLBACK))
         self._unit = unit if unit in UNIT_KEYS else "period"
 

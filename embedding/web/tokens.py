@@ -131,7 +131,7 @@ class AccessTokens:
 
     def withdraw(self, name: str) -> None:
         """Accept the token of this name no longer; InputError where there is none."""
-        current = [one.name for one in self.list() if one.withdrawn is None]
+        current = [token.name for token in self.list() if token.withdrawn is None]
         if name not in current:
             known = ", ".join(current) or "none"
             raise InputError(

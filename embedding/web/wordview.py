@@ -51,7 +51,7 @@ def word_view(
     since = None if change is None or change.kind != "moved" else change.since
     labels = [point.label for point in history.points[then_at + 1 : now_at + 1]]
     marked = then_point is not None and since in labels and then_point.by_use == now_point.by_use
-    tables = [{one.source: one for one in point.sources} for point in history.points]
+    tables = [{use.source: use for use in point.sources} for point in history.points]
     rows = [[table.get(name) for name in sources] for table in tables]
     windows = [point.label for point in history.points]
     title = f"{t('frequency')}: {formats.short_word(history.word)}"
@@ -180,9 +180,9 @@ def _chart(
     every = [at.get((label, ALL)) for label in labels]
     overall = ChartLine(
         t("all_sources"),
-        [one.position if one else None for one in every],
-        low=[one.low if one else None for one in every],
-        high=[one.high if one else None for one in every],
+        [point.position if point else None for point in every],
+        low=[point.low if point else None for point in every],
+        high=[point.high if point else None for point in every],
         colour=OVERALL,
     )
     tips = []

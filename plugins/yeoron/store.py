@@ -148,7 +148,7 @@ class Store:
         q  share of stories this sure that chance alone would give; `significant` ones are findings
         """
         report = self._report(window)
-        rows = [_story(one) for one in report.stories]
+        rows = [_story(story) for story in report.stories]
         shown = ("title", "significant", "q", "first", "documents", "sources")
         title = f"Stories of {report.snapshot.label}{_clear(report.stories, len(rows))}"
         return Table(rows, title, _notes(report), shown)
@@ -264,7 +264,7 @@ class Store:
         if name == "moved" and against is not None:
             refuse_apart(report)
         records = map(trend_record, getattr(report, name))
-        rows = [{column: one[column] for column in _ROW} for one in records]
+        rows = [{column: record[column] for column in _ROW} for record in records]
         than = "" if report.compared_with is None else f" and {report.compared_with.label}"
         clear = _clear(getattr(report, name), report.compared(name))
         title = f"{_TITLES[name]}: {report.snapshot.label}{than}{clear}"

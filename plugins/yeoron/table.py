@@ -86,7 +86,7 @@ class Table(Sequence[Row]):
                 max(cell_len(name), *(cell_len(line[at]) for line in cells))
                 for at, name in enumerate(self._shown)
             ]
-            lines += [_line(each, widths) for each in (self._shown, *cells)]
+            lines += [_line(line, widths) for line in (self._shown, *cells)]
         return "\n".join([*lines, *self._last()])
 
     def _repr_html_(self) -> str:
@@ -119,7 +119,7 @@ def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, (list, tuple)):
-        return " ".join(_cell(one) for one in value)
+        return " ".join(_cell(item) for item in value)
     return str(value)
 
 

@@ -100,7 +100,7 @@ def make_handout(
     report = plain(report)
     before = report.compared_with
     stories = report.significant_stories()[:STORIES]
-    first, *others = [one.sentence for one in brief.leads(report, t)] or [
+    first, *others = [lead.sentence for lead in brief.leads(report, t)] or [
         brief.quiet_headline(report, t)
     ]
     return Handout(
@@ -112,10 +112,10 @@ def make_handout(
         notes=tuple(brief.say(report.notes, report.snapshot.label, t)),
         stories_title=t("stories"),
         stories_none=t("stories_none"),
-        stories=tuple(_story(one, report, where(one, report), to) for one in stories),
+        stories=tuple(_story(story, report, where(story, report), to) for story in stories),
         rankings=tuple(_rankings(report, to)),
         sources_title=t("completeness"),
-        sources=tuple((one.source, one.documents) for one in report.by_source()),
+        sources=tuple((source.source, source.documents) for source in report.by_source()),
         documents_title=t("evidence"),
         explained=(
             t(
@@ -139,23 +139,23 @@ def make_handout(
 def _story(
     story: Story, report: TrendReport, where: StoryDocuments | None, to: Reading
 ) -> HandoutStory:
-    words = [one for one in story.words if to.paths.word(one.word)][:WORDS]
+    words = [w for w in story.words if to.paths.word(w.word)][:WORDS]
     documents = () if where is None else where.documents
     return HandoutStory(
         title=" · ".join(formats.short_word(word) for word in story.title),
         sentences=story_sentences(story, report, to.t),
         words=tuple(
             HandoutWord(
-                word=formats.short_word(one.word),
-                role=to.t(f"role_{one.role}"),
-                documents=to.t("in_documents", n=formats.number(one.documents))
-                + (f" · {to.t('authors_n', n=formats.number(one.authors))}" if one.authors else ""),
-                page=to.paths.word(one.word),
+                word=formats.short_word(w.word),
+                role=to.t(f"role_{w.role}"),
+                documents=to.t("in_documents", n=formats.number(w.documents))
+                + (f" · {to.t('authors_n', n=formats.number(w.authors))}" if w.authors else ""),
+                page=to.paths.word(w.word),
             )
-            for one in words
+            for w in words
         ),
-        chart=_chart([one.word for one in story.words[:LINES]], report, to.t),
-        documents=tuple((one.url, one.source, one.published.isoformat()) for one in documents),
+        chart=_chart([w.word for w in story.words[:LINES]], report, to.t),
+        documents=tuple((page.url, page.source, page.published.isoformat()) for page in documents),
     )
 
 

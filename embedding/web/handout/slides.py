@@ -83,7 +83,7 @@ def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
         place = (_MARGIN, Inches(2.6), Inches(7.4), Inches(4.4))
         chart = slide.shapes.add_chart(XL_CHART_TYPE.LINE_MARKERS, *place, data).chart
         _styled(chart, story.chart.title)
-    words = [(f"{one.word}: {one.role}, {one.documents}", one.page) for one in story.words]
+    words = [(f"{w.word}: {w.role}, {w.documents}", w.page) for w in story.words]
     _write(slide, words, _Box(2.6, 2.4, left=8.4, width=4.3), _Font(13))
     documents = [
         (f"{formats.short_address(url, 60)} ({source}, {day})", url)
@@ -110,7 +110,7 @@ def _ranking(deck: Any, ranking: HandoutRanking) -> None:
 
 def _sources(deck: Any, handout: Handout) -> None:
     slide = _titled(deck, handout.sources_title)
-    shown = [one for one in handout.sources if one[1]][:_SOURCES]
+    shown = [(name, n) for name, n in handout.sources if n][:_SOURCES]
     if shown:
         data = CategoryChartData()
         data.categories = [_plain(formats.short_word(name, 30)) for name, _ in reversed(shown)]
@@ -157,7 +157,7 @@ def _coloured(chart: Any) -> None:
 
 
 def _write(slide: Any, lines: Sequence[_LINE], box: _Box, font: _Font) -> None:
-    place = (Inches(each) for each in (box.left, box.top, box.width, box.height))
+    place = (Inches(inches) for inches in (box.left, box.top, box.width, box.height))
     frame = slide.shapes.add_textbox(*place).text_frame
     frame.word_wrap = True
     _fill(frame, lines, font)
