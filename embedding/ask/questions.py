@@ -90,12 +90,8 @@ class ReportQuestion(Question[TrendReport]):
         return answers.report(self.window, wait_s)
 
 
-@dataclass(frozen=True)
-class FoundStories:
-    """Stories of a report, and where each of them stands; None where addresses are not kept."""
-
-    report: TrendReport
-    stories: tuple[tuple[Story, StoryDocuments | None], ...]
+FoundStories = tuple[TrendReport, tuple[tuple[Story, StoryDocuments | None], ...]]
+"""A report, its stories, and where each of them stands; None where addresses are not kept."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +108,7 @@ class StoriesQuestion(Question[FoundStories]):
     def answer(self, answers: Answers, wait_s: float | None = None) -> FoundStories:
         report = answers.report(self.window, wait_s)
         chosen = report.stories[: self.limit]
-        return FoundStories(
-            report, tuple((story, answers.story_documents(story, report)) for story in chosen)
-        )
+        return report, tuple((story, answers.story_documents(story, report)) for story in chosen)
 
 
 @dataclass(frozen=True)

@@ -108,16 +108,13 @@ def _judge(vectors: DeviceArray, snapshot: Snapshot, path: Path) -> dict[str, fl
                 f"in snapshot {snapshot.id}, which gives no rank correlation."
             )
         return {f"similarity/{gold.name}": result.rho, f"coverage/{gold.name}": result.coverage}
-    answers = analogy(vectors, snapshot.rows, gold)
-    total = answers.total
+    total, sections = analogy(vectors, snapshot.rows, gold)
     if not total.asked:
         raise InputError(
             f"gold file {path}: none of {total.questions} questions has its four words in "
             f"snapshot {snapshot.id}."
         )
-    figures = {
-        f"analogy/{gold.name}/{name}": part.accuracy for name, part in answers.sections.items()
-    }
+    figures = {f"analogy/{gold.name}/{name}": part.accuracy for name, part in sections.items()}
     figures[f"analogy/{gold.name}"] = total.accuracy
     figures[f"coverage/{gold.name}"] = total.asked / total.questions
     return figures

@@ -136,24 +136,11 @@ class Section:
         return self.correct / self.asked if self.asked else math.nan
 
 
-@dataclass(frozen=True)
-class Analogies:
-    """Results by section; `total` is their sum."""
-
-    sections: dict[str, Section]
-
-    @property
-    def total(self) -> Section:
-        parts = self.sections.values()
-        return Section(
-            correct=sum(part.correct for part in parts),
-            asked=sum(part.asked for part in parts),
-            questions=sum(part.questions for part in parts),
-        )
-
-
-def analogy(vectors: DeviceArray, rows: RowLookup, gold: AnalogyGold) -> Analogies:
-    """Answer each question with the word nearest to b − a + c (unit vectors).
+def analogy(
+    vectors: DeviceArray, rows: RowLookup, gold: AnalogyGold
+) -> tuple[Section, dict[str, Section]]:
+    """Answer each question with the word nearest to b − a + c (unit vectors); the sum of all
+    sections, and each by its name.
 
     3CosAdd, Mikolov et al. 2013 (Linguistic Regularities in Continuous Space Word
     Representations), equation 2; the three words of the question are no candidates. Questions
@@ -162,9 +149,9 @@ def analogy(vectors: DeviceArray, rows: RowLookup, gold: AnalogyGold) -> Analogi
     vectors  float [n, d] on any device; rows gives the row of a word
     """
     table = unit(vectors)
-    return Analogies(
-        {name: _section(table, rows, questions) for name, questions in gold.sections.items()}
-    )
+    sections = {name: _section(table, rows, questions) for name, questions in gold.sections.items()}
+    parts = [(part.correct, part.asked, part.questions) for part in sections.values()]
+    return Section(*map(sum, zip((0, 0, 0), *parts, strict=True))), sections
 
 
 def _section(table: DeviceArray, rows: RowLookup, questions: Sequence[Analogy]) -> Section:

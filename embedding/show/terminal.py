@@ -59,9 +59,9 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     rows = every[:limit]
     if rows:
         if any(row.significant for row in every):
-            sentences.append(sure_note(any_significant=True))
+            sentences.append(CLEAR)
         else:
-            title += f"\n{sure_note(any_significant=False)}"
+            title += f"\n{NONE_CLEAR}"
         if any(row.contexts for row in rows):
             sentences.append("+ and −: what stands beside a word more, and less, than before.")
         if any(row.support for row in rows):
@@ -127,11 +127,9 @@ def _resting(rows: Sequence[TrendRow]) -> list[str]:
     return [escape(sentence) for sentence in sentences]
 
 
-def sure_note(any_significant: bool) -> str:
-    """What the mark of clear words means, or that there is none."""
-    if any_significant:
-        return "* clear. q is the share of flukes to expect among this word and all surer ones."
-    return "No word is clear: chance alone can give this ranking."
+CLEAR = "* clear. q is the share of flukes to expect among this word and all surer ones."
+NONE_CLEAR = "No word is clear: chance alone can give this ranking."
+"""What the mark of clear words means, or that there is none."""
 
 
 def word_table(history: WordHistory, change: WordChange | None = None, width: int = 120) -> Table:
@@ -323,7 +321,7 @@ def contrast_table(contrast: SourceContrast, limit: int = 20) -> Table:
         *map(_figures, ("z", "q", "mentions")),
         *(_words(f"used as, {source}") for source in (first, second)),
         title=f"{first} against {second} · {contrast.label}",
-        caption=sure_note(any(row.significant for row in contrast.rows))
+        caption=(CLEAR if any(row.significant for row in contrast.rows) else NONE_CLEAR)
         if contrast.rows
         else "no word was used often enough by both",
     )

@@ -38,10 +38,7 @@ _NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
 _SOURCE = pa.struct(
     [
         ("source", pa.string()),
-        ("documents_before", pa.int64()),
-        ("documents", pa.int64()),
-        ("read_before", pa.int64()),
-        ("read", pa.int64()),
+        *((name, pa.int64()) for name in ("documents_before", "documents", "read_before", "read")),
     ]
 )
 REPORT_SCHEMA = pa.schema(
@@ -69,13 +66,9 @@ REPORT_SCHEMA = pa.schema(
 )
 _SOURCES = pa.schema(
     [
-        ("snapshot", pa.string()),
-        ("window_start", pa.string()),
-        ("source", pa.string()),
-        ("documents", pa.int64()),
-        ("tokens", pa.int64()),
-        ("loss", pa.float64()),
-        ("excess", pa.float64()),
+        *((name, pa.string()) for name in ("snapshot", "window_start", "source")),
+        *((name, pa.int64()) for name in ("documents", "tokens")),
+        *((name, pa.float64()) for name in ("loss", "excess")),
     ]
 )
 

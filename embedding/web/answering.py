@@ -99,8 +99,9 @@ class Reading:
 
     def stories(self, answer: FoundStories) -> StoriesAnswer:
         """Stories in sentences, with the days and addresses of their documents."""
-        report, stories = answer.report, []
-        for story, where in answer.stories:
+        stories = []
+        report, chosen = answer
+        for story, where in chosen:
             days = (None, None) if where is None else (where.first, where.last)
             first, last = (None if day is None else day.isoformat() for day in days)
             stories.append(

@@ -129,7 +129,7 @@ class LiveModel:
             ids = np.sort(ids[np.argsort(-counts, kind="stable")[:MAX_JUDGED]])
             names = state.vocabulary.names(ids)
         index = {word: at for at, word in enumerate(names)}
-        total = analogy(self._copied(ids, Table.IN), rows_of(index), gold).total
+        total, _ = analogy(self._copied(ids, Table.IN), rows_of(index), gold)
         return {
             f"analogy/{gold.name}": total.accuracy,
             f"asked/{gold.name}": total.asked / total.questions if total.questions else math.nan,
