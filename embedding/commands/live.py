@@ -21,8 +21,7 @@ from embedding.commands.common import (
 ServerOption = Annotated[
     str | None,
     typer.Option(
-        "--server",
-        help="grpc://HOST:PORT or grpc+tls://HOST:PORT (default: as the settings say).",
+        "--server", help="grpc://HOST:PORT or grpc+tls://HOST:PORT (default: as the settings say)."
     ),
 ]
 
@@ -81,8 +80,7 @@ def policy(
         ),
     ] = None,
     sync_setting: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{SYNC_SETTING} Others stay as they are."),
+        list[str] | None, typer.Option(help=f"{SYNC_SETTING} Others stay as they are.")
     ] = None,
     server: ServerOption = None,
     as_json: Json = False,

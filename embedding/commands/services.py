@@ -117,9 +117,7 @@ def _tell(running: ParameterServer) -> None:
     )
 
 
-def node(
-    name: Annotated[str, typer.Option(help="Name of the node in the pool.")],
-) -> None:
+def node(name: Annotated[str, typer.Option(help="Name of the node in the pool.")]) -> None:
     """Run one node by hand, without Dask, to see what it does.
 
     Example: `yeoron node --name yeoron-node-0`

@@ -237,8 +237,7 @@ def withdraw(
 
 
 def reinstate(
-    id: Annotated[str, typer.Argument(help="Snapshot id.")],
-    snapshots: SnapshotStoreOption = None,
+    id: Annotated[str, typer.Argument(help="Snapshot id.")], snapshots: SnapshotStoreOption = None
 ) -> None:
     """Put a withdrawn snapshot back into the series.
 

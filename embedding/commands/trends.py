@@ -418,10 +418,7 @@ _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
 
 
 def _write(
-    report: TrendReport,
-    columns: Sequence[str],
-    rows: Iterable[Mapping[str, Any]],
-    form: AnswerForm,
+    report: TrendReport, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], form: AnswerForm
 ) -> None:
     """A line for each row."""
     from embedding.show.columns import as_csv

@@ -63,11 +63,7 @@ def fall_back(client: MlflowClient, model_name: str, alias: str, best_by: str) -
 
 
 def beats(
-    client: MlflowClient,
-    alias: str,
-    now: ModelVersion,
-    end: str,
-    best_by: tuple[str, float | None],
+    client: MlflowClient, alias: str, now: ModelVersion, end: str, best_by: tuple[str, float | None]
 ) -> bool:
     """Whether a version with this window's end and figure is to take the place of `now`."""
     if alias == NEWEST:

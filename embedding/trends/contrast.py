@@ -187,10 +187,7 @@ class Disagreement:
 
 
 def disagreement(
-    store: Snapshots,
-    config: TrendsConfig | None = None,
-    *,
-    id: str = "latest",
+    store: Snapshots, config: TrendsConfig | None = None, *, id: str = "latest"
 ) -> Disagreement:
     """Compare each source of snapshot `id` with all others together.
 

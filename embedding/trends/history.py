@@ -300,10 +300,7 @@ class Together:
 
 
 def together(
-    store: Snapshots,
-    first: str,
-    second: str,
-    config: TrendsConfig | None = None,
+    store: Snapshots, first: str, second: str, config: TrendsConfig | None = None
 ) -> tuple[Together, ...]:
     """Follow two words through all windows, oldest first.
 

@@ -113,11 +113,7 @@ def build_report(
         windows=writer.windows,
         floor=moved.floor,
         held_out=tuple(sorted(held_out)),
-        ranked={
-            "moved": moved.compared,
-            "born": arrivals.new,
-            "emergence": arrivals.compared,
-        },
+        ranked={"moved": moved.compared, "born": arrivals.new, "emergence": arrivals.compared},
         bias=bias_of(material.snapshot.manifest),
         scores=moved.scores or no_scores(material, config),
     )

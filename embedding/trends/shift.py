@@ -62,10 +62,7 @@ def shift(
 @ESTIMATORS.register(
     "usage",
     EstimatorTraits(
-        scale=DISTANCE,
-        needs_usage=True,
-        judge=judge_usage,
-        without_usage="neighbours",
+        scale=DISTANCE, needs_usage=True, judge=judge_usage, without_usage="neighbours"
     ),
 )
 def usage(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:

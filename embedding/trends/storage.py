@@ -221,12 +221,7 @@ def _holds(folder: Path, wanted: str) -> bool:
 def table(report: TrendReport, ranking: str) -> pa.Table:
     """The rows of one ranking (a name of RANKINGS) as an Arrow table with `REPORT_SCHEMA`."""
     records = [
-        {
-            **row,
-            "snapshot": report.snapshot.id,
-            "window_start": report.snapshot.start,
-            "rank": rank,
-        }
+        {**row, "snapshot": report.snapshot.id, "window_start": report.snapshot.start, "rank": rank}
         for rank, row in enumerate(report.to_dict()[ranking], start=1)
     ]
     return pa.Table.from_pylist(records, schema=REPORT_SCHEMA)

@@ -23,6 +23,7 @@ from embedding.ask.questions import (
     RankingAnswer,
     RankingQuestion,
     ScoresAnswer,
+    SnapshotsQuestion,
     SourcesAnswer,
     StoriesQuestion,
     WindowsQuestion,
@@ -68,8 +69,12 @@ _READ: dict[type, Callable[[Reading, Any], object]] = {
     WindowsQuestion: Reading.windows,
     CompareQuestion: Reading.compare,
     ChangeQuestion: Reading.since,
+    SnapshotsQuestion: lambda _, listing: {
+        "snapshots": [{**ref.to_dict(), "uri": None} for ref in listing.refs],
+        "broken": sorted(listing.broken),
+    },
 }
-"""Answers that a program gets with the page's sentences and addresses."""
+"""Answers that a program gets with the page's sentences and addresses, or without the store's."""
 
 
 def responses_of(path: str) -> dict[int | str, dict[str, Any]]:
@@ -104,12 +109,6 @@ def _record(page: PageRequest, asked: Question[Any]) -> Response:
     return as_answer(answer if read is None else read(page.reading, answer))
 
 
-def _snapshots(page: PageRequest, asked: Question[Any]) -> Response:
-    listing = asked.answer(page.answers)
-    rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
-    return as_answer({"snapshots": rows, "broken": sorted(listing.broken)})
-
-
 def _report(page: PageRequest, asked: Question[Any]) -> Response:
     return as_text(storage.dumps(asked.answer(page.answers, API_WAIT_S)))
 
@@ -136,13 +135,7 @@ def _axis(page: PageRequest, asked: AxisQuestion) -> Response:
 
 
 api_routes = APIRouter()
-_SHOWN: dict[str, Any] = {
-    "report": _report,
-    "between": _report,
-    "snapshots": _snapshots,
-    "word": _word,
-    "axis": _axis,
-}
+_SHOWN: dict[str, Any] = {"report": _report, "between": _report, "word": _word, "axis": _axis}
 """Answers that are not simply a record as JSON."""
 _OPERATIONS = {"map": "neighbour_map", "word": "word_by_query"}
 """Names in OpenAPI, where not those of the questions."""

@@ -24,13 +24,7 @@ from embedding.ask.answers import Answers, LaterError, UnknownWordError
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, KeyedError, SnapshotError, YeoronError
 from embedding.show.team import TeamStore
-from embedding.web.api import (
-    PREFIXES,
-    api_routes,
-    headline_routes,
-    responses_of,
-    unknown_routes,
-)
+from embedding.web.api import PREFIXES, api_routes, headline_routes, responses_of, unknown_routes
 from embedding.web.config import WebConfig
 from embedding.web.feed import feed_routes
 from embedding.web.headers import HEADERS, SecurityHeaders

@@ -72,10 +72,7 @@ def lines(
 
 
 def over_windows(
-    shown: Sequence[ChartLine],
-    windows: Sequence[str],
-    tips: Sequence[str],
-    **options: Any,
+    shown: Sequence[ChartLine], windows: Sequence[str], tips: Sequence[str], **options: Any
 ) -> dict[str, object]:
     """A line chart (`lines`) over windows by their labels; one missing between two is a gap."""
     positions: list[int] = []

@@ -12,11 +12,7 @@ from embedding.kernel.zones import zone_of
 LONGEST_WORD = 60
 MOST_MISSING = 400
 """Windows that a chart leaves room for between two."""
-_PATTERNS = {
-    "%Y-%m": None,
-    "%Y-%m-%d": timedelta(days=1),
-    "%Y-%m-%dT%H": timedelta(hours=1),
-}
+_PATTERNS = {"%Y-%m": None, "%Y-%m-%d": timedelta(days=1), "%Y-%m-%dT%H": timedelta(hours=1)}
 """How labels are written, by what lies between two; months differ in length."""
 
 

@@ -118,11 +118,7 @@ def make_handout(
         sources=tuple((source.source, source.documents) for source in report.by_source()),
         documents_title=t("evidence"),
         explained=(
-            t(
-                "explain",
-                term=t("sure"),
-                gloss=t("gloss_clear", share=share),
-            ),
+            t("explain", term=t("sure"), gloss=t("gloss_clear", share=share)),
             t("explain", term=t("stories"), gloss=t("gloss_stories")),
         ),
         page=to.paths.window(report.snapshot.id),
