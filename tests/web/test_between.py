@@ -170,6 +170,10 @@ def test_the_page_leads_to_the_pairs_of_neighbours(
         for then, now in ((1, 2), (2, 3)):
             assert f"then={store.ids[then]}&amp;now={store.ids[now]}" in html
         assert 'aria-labelledby="moved"' not in html
+        # One of the windows lies before the days that are asked for.
+        days = {"from": f"{store.labels[2]}-01"}
+        html = _answer(client, "/windows", then=store.ids[1], now=store.ids[3], **days)
+        assert f"then={store.ids[1]}&amp;now={store.ids[2]}" in html
         usual = _answer(client, "/windows")
         assert f'value="{store.ids[-2]}" selected' in usual, "begins with the last two"
         assert 'aria-labelledby="moved"' in usual
