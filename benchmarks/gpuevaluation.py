@@ -152,8 +152,8 @@ def evaluations(
     )
     figures["similarity"] = {**seconds, "difference": abs(cpu - other)}
     cpu, other, seconds = both(
-        lambda: analogy(vectors, rows, questions).total.accuracy,
-        lambda: analogy(on_device, rows, questions).total.accuracy,
+        lambda: analogy(vectors, rows, questions)[0].accuracy,
+        lambda: analogy(on_device, rows, questions)[0].accuracy,
     )
     figures["analogy"] = {**seconds, "difference": abs(cpu - other)}
     cpu, other, seconds = both(

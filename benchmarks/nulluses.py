@@ -140,7 +140,7 @@ def judged(
     q, q_late = benjamini_hochberg(moved.p), np.ones(len(at))
     late = judge_late(before, after, np.flatnonzero(np.isin(at, short)))
     if late is not None:
-        q, q_late = np.split(benjamini_hochberg(np.concatenate([moved.p, late.p])), 2)
+        q, q_late = np.split(benjamini_hochberg(np.concatenate([moved.p, late[0]])), 2)
     q_moved = np.minimum(q, q_late)
     both: set[int] = set(corpus.ids.tolist())
     for name in SOURCES:

@@ -155,7 +155,7 @@ def _gold(own: Model, sets: Sequence[PairGold | AnalogyGold]) -> dict[str, float
             pairs = similarity(vectors, rows, gold)
             value, covered = pairs.rho, float(pairs.covered)
         else:
-            total = analogy(vectors, rows, gold).total
+            total, _ = analogy(vectors, rows, gold)
             value, covered = total.accuracy, float(total.asked)
         if math.isfinite(value):
             figures |= {f"gold/{gold.name}": value, f"covered/{gold.name}": covered}

@@ -9,7 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from embedding.commands.common import Json, errors, print_json, print_line, settings
@@ -157,19 +164,25 @@ def show_plans(plans: list[FilePlan]) -> None:
     errors.print(table)
 
 
-def import_shown(request: ImportRequest, plans: list[FilePlan]) -> ImportResult:
-    """Import with a bar on a terminal; ^C ends it with a message and exit code 130."""
-    from embedding.importing.importing import run_import
-
-    bar = Progress(
+def progress_bar(*more: ProgressColumn) -> Progress:
+    """A bar on a terminal, nothing elsewhere; more: columns behind it."""
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
+        *more,
         console=errors,
         disable=not errors.is_terminal,
         transient=True,
     )
+
+
+def import_shown(request: ImportRequest, plans: list[FilePlan]) -> ImportResult:
+    """Import with a bar on a terminal; ^C ends it with a message and exit code 130."""
+    from embedding.importing.importing import run_import
+
+    bar = progress_bar()
     task = bar.add_task("Importing", total=1.0)
     try:
         with bar:

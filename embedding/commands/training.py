@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import TextColumn
 
 from embedding.commands.common import (
     SYNC_SETTING,
@@ -22,7 +22,7 @@ from embedding.commands.common import (
     print_line,
     sync_settings,
 )
-from embedding.commands.importing import as_corpus
+from embedding.commands.importing import as_corpus, progress_bar
 from embedding.commands.option_groups import by_section, given_options, settings_command
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
@@ -150,16 +150,7 @@ class TrainBar:
 
     def __init__(self, *, kept: bool) -> None:
         start = "Starting" if kept else "Starting (no --out: nothing will be kept)"
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=errors,
-            disable=not errors.is_terminal,
-            transient=True,
-        )
+        self.progress = progress_bar(TextColumn("{task.fields[left]}"))
         self._task = self.progress.add_task(start, total=None, left="")
 
     def __enter__(self) -> TrainBar:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, starmap
 
 import numpy as np
 
@@ -410,38 +410,29 @@ def rank_arrivals(
     down = old & (rate < shown) & ~taken(words, once.now, usually, once)
     own = ~explained(new.words, once.now, np.zeros(len(new.words)), sure, once)
 
-    rankings: list[_Ranking] = []
+    rankings: list[tuple[Judged, tuple[str, ...], list[int]]] = []
     for judged, of, chosen in (
         (new, new.words, own),
         (rise, words, up & (rise.z > 0)),
         (rise, words, down & (rise.z < 0)),
     ):
         best = top(np.flatnonzero(chosen), np.abs(judged.score), of, config.rows)
-        rankings.append(_Ranking(judged, tuple(of[at] for at in best), best))
-    weights = _bursts({word for ranking in rankings for word in ranking.words}, once)
+        rankings.append((judged, tuple(of[at] for at in best), best))
+    weights = _bursts({word for _, named, _ in rankings for word in named}, once)
     rates = dict(zip(words, shown.tolist(), strict=True))
 
-    def rows(ranking: _Ranking) -> tuple[TrendRow, ...]:
-        judged, values = ranking.judged, []
-        for word, at in zip(ranking.words, ranking.best, strict=True):
+    def rows(judged: Judged, named: tuple[str, ...], best: list[int]) -> tuple[TrendRow, ...]:
+        values = []
+        for word, at in zip(named, best, strict=True):
             burst = {"burst": weights[word] * float(judged.spread[at])}
             measures = {"rate_usual": rates[word]} if judged is rise else {}
             limit = limits["emergence" if judged is rise else "born"]
             values.append(_values(judged, at, limit) | burst | measures)
-        return tuple(writer.rows(ranking.words, values)) if values else ()
+        return tuple(writer.rows(named, values)) if values else ()
 
-    born, risen, fallen = map(rows, rankings)
+    born, risen, fallen = starmap(rows, rankings)
     notes = tuple(repetition_notes(material, once.now, baseline))
     return FrequencyRankings(born, risen, fallen, len(words), len(new.words), rise.pooled, notes)
-
-
-@dataclass(frozen=True)
-class _Ranking:
-    """The best words of one ranking, and where they stand among those judged."""
-
-    judged: Judged
-    words: tuple[str, ...]
-    best: Sequence[int]
 
 
 def _bursts(words: Set[str], material: ReportInput) -> dict[str, float]:

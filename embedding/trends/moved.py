@@ -60,21 +60,12 @@ def just_short(scores: WordScores) -> frozenset[str]:
     return frozenset(table.column("word").take(np.flatnonzero((p <= SHORT) & ~called)).to_pylist())
 
 
-@dataclass(frozen=True)
-class LateTest:
-    """Of n words some of which were just short in the window before.
-
-    p      float64 [n]; 1 of a word that was not
-    words  int64 [m], increasing, places of those in `tests`, with all that were just short
-    """
-
-    p: TestArray
-    words: IntArray
-    tests: Permuted
-
-
-def judge_late(before: Sequence[UsedWords], after: UsedWords, at: IntArray) -> LateTest | None:
-    """Judge words by both last windows; None without a window before these.
+def judge_late(
+    before: Sequence[UsedWords], after: UsedWords, at: IntArray
+) -> tuple[TestArray, IntArray, Permuted] | None:
+    """Judge words by both last windows: p float64 [n], 1 of a word that was not just short; the
+    places int64 [m], increasing, of those that were looked at; and what was found of these. None
+    without a window before these.
 
     before  the use of n words, the latest window first; after: in the window
     at      int64 [k], increasing: those that were just short in the latest window before
@@ -89,7 +80,7 @@ def judge_late(before: Sequence[UsedWords], after: UsedWords, at: IntArray) -> L
     permuted = between_times(older, after.take(words), last)
     p = np.ones(len(after.rows))
     p[at] = permuted.p[np.searchsorted(words, at)]
-    return LateTest(p, words, permuted)
+    return p, words, permuted
 
 
 _SHARE = 0.25
@@ -161,18 +152,19 @@ class JudgedWords:
         late = judge_late(*pair.used(self.rows), at) if self.grounds is not None else None
         if late is None:
             return self
-        q, q_late = np.split(benjamini_hochberg(np.concatenate([self.ranked.p, late.p])), 2)
+        p_late, words, tests = late
+        q, q_late = np.split(benjamini_hochberg(np.concatenate([self.ranked.p, p_late])), 2)
         called = np.flatnonzero((q_late <= limit) & (q > limit))
-        index = np.searchsorted(late.words, called)
+        index = np.searchsorted(words, called)
         z, p, values = self.ranked.z.copy(), self.ranked.p.copy(), self.shift.copy()
-        z[called], p[called], q[called] = late.tests.z[index], late.tests.p[index], q_late[called]
-        values[called] = late.tests.size[index]
+        z[called], p[called], q[called] = tests.z[index], tests.p[index], q_late[called]
+        values[called] = tests.size[index]
         return replace(
             self,
             ranked=replace(self.ranked, z=z, p=p, q=q),
             shift=values,
             late=dict(zip(called.tolist(), index.tolist(), strict=True)),
-            late_grounds=late.tests.grounds,
+            late_grounds=tests.grounds,
         )
 
 
