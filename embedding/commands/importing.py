@@ -9,14 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich import progress
+from rich.console import Console
 from rich.table import Table
 
 from embedding.commands.common import Json, errors, print_json, print_line, settings
@@ -164,16 +158,16 @@ def show_plans(plans: list[FilePlan]) -> None:
     errors.print(table)
 
 
-def progress_bar(*more: ProgressColumn) -> Progress:
+def progress_bar(to: Console, *more: progress.ProgressColumn) -> progress.Progress:
     """A bar on a terminal, nothing elsewhere; more: columns behind it."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeRemainingColumn(),
         *more,
-        console=errors,
-        disable=not errors.is_terminal,
+        console=to,
+        disable=not to.is_terminal,
         transient=True,
     )
 
@@ -182,7 +176,7 @@ def import_shown(request: ImportRequest, plans: list[FilePlan]) -> ImportResult:
     """Import with a bar on a terminal; ^C ends it with a message and exit code 130."""
     from embedding.importing.importing import run_import
 
-    bar = progress_bar()
+    bar = progress_bar(errors)
     task = bar.add_task("Importing", total=1.0)
     try:
         with bar:

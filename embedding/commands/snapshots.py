@@ -150,11 +150,12 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
 
     Example: `yeoron snapshot list --snapshots store`
     """
+    from embedding.ask.answers import Answers
+    from embedding.ask.config import AskConfig
     from embedding.ask.questions import SnapshotsQuestion
-    from embedding.commands.trends import AskedStore
 
-    answers = AskedStore(snapshots).answers
-    listing, store = SnapshotsQuestion().answer(answers), answers.store
+    store = open_store(snapshots)
+    listing = SnapshotsQuestion().answer(Answers(AskConfig(snapshots=store.uri)))
     refs, broken, gone = listing.refs, listing.broken, store.withdrawn()
     if as_json:
         summary = {

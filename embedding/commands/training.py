@@ -150,7 +150,7 @@ class TrainBar:
 
     def __init__(self, *, kept: bool) -> None:
         start = "Starting" if kept else "Starting (no --out: nothing will be kept)"
-        self.progress = progress_bar(TextColumn("{task.fields[left]}"))
+        self.progress = progress_bar(errors, TextColumn("{task.fields[left]}"))
         self._task = self.progress.add_task(start, total=None, left="")
 
     def __enter__(self) -> TrainBar:
