@@ -197,7 +197,7 @@ def test_of_a_long_story_twelve_words_are_named_and_the_others_counted(
         return replace(report, stories=(story,))
 
     monkeypatch.setattr(Answers, "report", report)
-    html = client.get("/", params={"lang": language}).text
+    html = client.get("/", headers={"accept-language": language}).text
     risen, fallen = (part.partition("</p>")[0] for part in html.split('"story-words">')[1:3])
     assert [name for name in names if f">{name}</a>" in risen] == names[:12]
     assert risen.rstrip().endswith(more)
