@@ -1,9 +1,9 @@
 """Rendering pages in Chromium, with every byte fetched by the crawler itself.
 
-A pool of contexts in one Chromium. Each page has a context of its own, so that nothing of it
-stays; the browser is started again after so many pages, or when its processes hold too much memory.
-A page that does not end within its deadline is killed, with the browser if need be; other pages
-that were shown meanwhile are shown again.
+A pool of contexts in one Chromium. Each page has its own context, so nothing of it is left behind.
+The browser is restarted after a number of pages, or when its processes hold too much memory. A page
+that misses its deadline is killed, with the browser if need be; pages that were open at that moment
+are rendered again.
 """
 
 from __future__ import annotations

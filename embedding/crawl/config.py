@@ -28,7 +28,7 @@ class CrawlConfig(Config):
     }
 
     user_agent: str = "Yeoron/0.1 (research crawler; set crawl.user_agent to your contact)"
-    """Sent with each request; give an address or a page by which you can be reached."""
+    """Sent with each request; name an address or a page where you can be reached."""
     frontier: Secret = SecretStr("sqlite:///var/frontier.db")
     """SQLAlchemy address of the frontier's own database, in place of `database.url`; the default
     is a file in the home."""

@@ -8,7 +8,7 @@ Never any text: addresses, times, validators and content digests only.
 
 A node's frontier writes only of sources whose lease its incarnation holds (`lease.py`); the check
 and the write are one transaction, so a node that was stopped and comes back late changes nothing.
-Of other sources it takes over what nobody has begun to read and is its own site's.
+It takes over from other sources what nobody has begun to read and lies on its own site.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JSON-LD of a page, as sites write it: a description of the page that machines are meant to read.
 
-Sites put comments or CDATA around it or into it, several values into one block, line ends, quotes
-and wrong escapes into strings, forget commas or write one too many, cut it off, and put entities in
-place of quotes. What can be made out of a block is read.
+Sites wrap it in comments or CDATA, put several values into one block, leave line ends, quotes and
+wrong escapes in strings, forget commas or write one too many, cut it off, and write entities in
+place of quotes. Whatever can be made out of a block is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""By what the date of a text is known."""
+"""How the date of a text is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a page was published, by what the page itself says."""
+"""When a page was published, according to the page itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going back in the frontier: what was read since a moment is read again; sources that are blocked.
+"""Going back in the frontier: documents since a moment are read again; and blocked sources.
 
 The pool must not be running: nodes know in memory what they have read.
 """

@@ -400,8 +400,7 @@ class YieldWatch:
             event = Event.BLOCKED if reason in _BLOCKED else Event.PAGE_CHANGED
             return event, f"the last {_BARREN} pages gave no text ({reason} {n} times)"
         if self._dated[False] >= _FAILURES and not self._dated[True]:
-            why = "nothing of it can be dated; `undated` of the source says what then"
-            return Event.UNDATED, why
+            return Event.UNDATED, "none of its texts can be dated; see its setting `undated`"
         return None
 
     def _why(self) -> tuple[Event, str]:

@@ -1,1 +1,1 @@
-"""Where tables lie: SQLite in the home, or PostgreSQL; and moving them from one to the other."""
+"""Where tables are kept, SQLite in the home or PostgreSQL; and moving them to the other."""

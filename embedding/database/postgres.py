@@ -1,4 +1,4 @@
-"""Speaking to PostgreSQL: how long to wait for it, and whether it can be used."""
+"""Connecting to PostgreSQL: how long to wait for it, and whether it can be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a source that was found would bring: pure figures and their order.
+"""How much a new source would bring: the figures of candidates, and their order.
 
     tokens a request = new documents × tokens a document / (requests of the listing + documents)
 

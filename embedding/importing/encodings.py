@@ -70,7 +70,7 @@ class FoundEncoding:
     @property
     def note(self) -> str:
         """A sentence for whoever imports, where a person should look at it."""
-        guess = f"its encoding was guessed to be {self.name}; --encoding names another"
+        guess = f"its encoding is probably {self.name}; name another with --encoding"
         return guess if self.guessed else ""
 
 
@@ -190,7 +190,7 @@ def _guessed(sample: bytes, path: Path) -> str:
     matches = from_bytes(sample[:end], cp_isolation=list(_LEGACY))
     best = matches.best()
     if best is None:
-        raise InputError(f"{path}: its encoding cannot be found out; name it with --encoding.")
+        raise InputError(f"{path}: its encoding cannot be determined; name it with --encoding.")
     # As likely as another, it is the one that most files are in that name none.
     likeness = (best.chaos, best.coherence)
     equal = [it.encoding for it in matches if (it.chaos, it.coherence) == likeness]

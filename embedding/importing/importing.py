@@ -1,4 +1,4 @@
-"""`yeoron import`: files of any kind that is known become one dated corpus."""
+"""`yeoron import`: files of any known kind become one dated corpus."""
 
 from __future__ import annotations
 
@@ -572,7 +572,7 @@ class ImportRequest:
 
     def __post_init__(self) -> None:
         if not self.files:
-            raise ConfigError("no file is named; one or more are imported.")
+            raise ConfigError("no file is named; name one or more.")
         if self.reader is not None:
             try:
                 READERS.check(self.reader)

@@ -1,4 +1,4 @@
-"""Files as they lie on the disk, plain or packed, with how far they are read."""
+"""Files on disk, plain or compressed, and how far they have been read."""
 
 from __future__ import annotations
 

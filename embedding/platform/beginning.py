@@ -125,7 +125,7 @@ async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> tuple[Sou
         why = next(iter(search_result.dropped.values()), "")
         refused = ", ".join(sorted(search_result.refused))
         because = why or (f"it failed with {refused}" if refused else "none is named there")
-        raise ConfigError(f"{url}: no feed, sitemap or list of articles is found: {because}.")
+        raise ConfigError(f"{url}: no feed, sitemap or list of articles was found: {because}.")
     best = min(listings, key=lambda listing: (_KINDS.index(listing.kind), listing.url != url))
     values = {**best.settings, "name": _free(urlsplit(url).hostname or "site", taken)}
     source = validate(SourceConfig, {**values, "kind": best.kind, "url": best.url}, url)

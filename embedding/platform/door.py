@@ -1,4 +1,4 @@
-"""What the control host answers other hosts: those that join, and what those that have deliver.
+"""What the control host answers other hosts: those that join, and those that deliver evidence.
 
 TLS with the authority's own certificate. Who joins shows a token; who delivers evidence shows the
 certificate that it was given for one.

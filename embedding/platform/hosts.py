@@ -2,8 +2,8 @@
 
 The control host keeps the authority. `invite` writes a file with its address, the fingerprint of
 the authority and a token; the host that joins knows the authority by that fingerprint before it
-says anything. An invitation is taken by removing it, so that a token serves once. When it has
-expired the control host's clock alone says: clocks of hosts may differ.
+says anything. Taking an invitation removes it, so a token works once. The clock of the control host
+alone decides whether it has expired, as clocks of hosts may differ.
 """
 
 from __future__ import annotations

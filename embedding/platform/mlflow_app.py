@@ -1,4 +1,4 @@
-"""MLflow's server, of which only some routes are served, to people with an account.
+"""MLflow's server, limited to some of its routes and to people with an account.
 
 Each request carries a name and a password (HTTP Basic), which browsers and MLflow's own clients
 know how to send: those of Airflow's login, or of an account. `mlflow_routes.txt` lists each route

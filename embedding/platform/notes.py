@@ -8,7 +8,7 @@ from typing import Any
 from embedding.crawl.origins import doubtful
 
 LATEST_NAMED = 3
-"""Windows, the latest ones, of which it is said what they lack."""
+"""Of so many windows, the latest ones, it is said what they lack."""
 
 
 def texts_left_out(text: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Whose processes are ours, and how they end: no orphan stays, whatever started it.
+"""Which processes belong to a platform, and how they end: no orphan is left, whatever started it.
 
 Two marks find them. Every service is started with `YEORON_PLATFORM=<absolute home>` in its
 environment, which its children inherit: Airflow's LocalExecutor workers, Chromium. Some programs

@@ -68,12 +68,12 @@ class SourceConfig(Config):
     timezone: ZoneName = "Asia/Seoul"
     """Zone of times that are written without one."""
     undated: Literal["unknown", "fetched"] = "unknown"
-    """What a text counts for whose date cannot be read: `unknown`, so for no window, or the time
-    at which it was `fetched`, for a source that shows what is new and no dates."""
+    """What a text without a readable date counts for: `unknown`, no window; `fetched`, the time at
+    which it was fetched, for a source that shows what is new and no dates."""
     every: float = Field(30.0, gt=0)
     """Seconds between two polls of the listing while it keeps changing."""
     weight: float = Field(1.0, gt=0, le=1000)
-    """How much it counts that this source is fresh, where not all can be polled often enough."""
+    """How much the freshness of this source counts, where not all can be polled often enough."""
     rate: float | None = Field(None, gt=0)
     """Most requests per second to one host for this source; null: the crawler's."""
     max_items: int = Field(500, gt=0)
@@ -121,8 +121,8 @@ class SourceConfig(Config):
     """Cookies sent to this source's own host; of a rendered page only with requests that read and
     that its own frames make."""
     post_cookies: bool = False
-    """Whether they also go with POST requests of a rendered page: some boards ask for items so.
-    Then whoever writes a script of the page may write in your name."""
+    """Whether POST requests of a rendered page carry them, too: some boards ask for items that way.
+    A script of the page can then write in your name."""
 
     @property
     def on_the_web(self) -> bool:

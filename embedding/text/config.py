@@ -92,9 +92,8 @@ class TextConfig(Config):
     """Proper nouns to add to the morpheme analyser's dictionary."""
 
     new_words: int = Field(default=2_000, ge=0)
-    """Most words that Kiwi takes to pieces and that are taken into the dictionary because the
-    stream uses them as nouns; 0: none. Needs a cache, as it works on what the cache does not
-    know."""
+    """Most words that are added to the dictionary because the stream uses them as nouns, although
+    Kiwi splits them; 0: none. Needs the cache: only words that it does not know are looked at."""
 
     new_words_every: int = Field(default=200_000, ge=100)
     """Whitespace-delimited words read between two looks for new words."""
@@ -107,11 +106,11 @@ class TextConfig(Config):
     """Authors who must have written a phrase before it is joined."""
 
     unknown_authors: UnknownAuthors = "one"
-    """Who wrote the texts of a source whose authors are unknown, where it is asked how many people
-    used a word or a phrase. one: all of them count as one author, as nobody can say that they were
-    more; then a word that only such sources use needs as many sources as it needs authors
-    (`server.min_authors`). each: every text counts as an author of its own; then a name that stands
-    in a few texts of one person gets a row. Texts of a corpus file always count each."""
+    """How texts without an author count towards the number of people who used a word or a phrase.
+    one: all such texts of a source count as one author, as nobody can say that they were more; a
+    word that only such sources use then needs as many sources as it needs authors
+    (`server.min_authors`). each: every text counts as an author of its own; a name that stands in a
+    few texts of one person then gets a row. Texts of a corpus file always count each."""
 
     boilerplate: float = Field(default=0.01, ge=0, le=1)
     """A sentence that a site repeats is left out where it stands in at least this share of the

@@ -1,6 +1,6 @@
 """Shapes of the names people go by in messengers and networks, as regular expressions.
 
-A name tells itself by what stands beside it: a messenger or network, a word that asks to write
+A name is recognised by what stands beside it: a messenger or network, a word that asks to write
 there, a word for name. With a digit or a line in it, it needs one of these; made of letters alone,
 it also has to be none of the words that are said of messengers.
 """

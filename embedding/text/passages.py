@@ -1,4 +1,4 @@
-"""A sentence as words, with which of them touch in the text: what phrases are found in."""
+"""A sentence as words, and which of them touch in the text, so that phrases can be found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text that was cut into words before: a sentence a line, coded by Arrow's kernels.
+"""Plain text that is cut into words already, one sentence a line, coded by Arrow's kernels.
 
 The same words as `TextPipeline` gives for the whitespace tokenizer without masking, at some ten
 times its speed, because no word is ever a Python string of its own.

@@ -38,7 +38,7 @@ def check_sources(file: Path, blocked: Collection[str]) -> Iterator[Diagnosis]:
 
 
 def check_contact(user_agent: str, *, reached: bool) -> Iterator[Diagnosis]:
-    """Whether those who are crawled can reach whoever does it."""
+    """Whether sites can reach whoever crawls them."""
     if reached:
         yield fine(f"Sites are told who reads them: {user_agent}")
     else:

@@ -17,7 +17,7 @@ class Diagnosis:
 
     state    wrong: the platform, or a part that the settings ask for, would not work
     found    a sentence
-    advice   what to do; empty where nothing is to be done
+    advice   what to do; empty where there is nothing to do
     check    name of the check; a check itself does not know it
     """
 
