@@ -164,21 +164,17 @@ _BLANK = ("", "about:blank")
 class PageRequests:
     """Route handler of one page. Robots, rates, sizes and the address guard hold for each request.
 
-    Images, media and fonts are refused, and everything after `limit` requests.
+    Images, media and fonts are refused, and everything after `PAGE_REQUESTS` requests.
     """
 
     def __init__(
         self,
         fetcher: Fetcher,
         statics: StaticFiles,
+        source: SourceConfig,
         request: Request,
         first: Response,
-        answers: PageAnswers,
-        *,
-        parts: PageParts,
         known: Answered,
-        source: SourceConfig,
-        limit: int,
     ) -> None:
         self._fetcher = fetcher
         self._statics = statics
@@ -186,10 +182,10 @@ class PageRequests:
         self._first = first.url
         self._waiting: dict[str, Response] = {first.url: first}
         self._known = dict(known)
-        self._parts = parts
-        self._answers = answers
         self._source = source
-        self._left = limit
+        self._left = PAGE_REQUESTS
+        self.answers = PageAnswers(source)
+        self.parts = PageParts(digest(first))
         self.open = 0
         """Requests that wait for their answer."""
         self.arrived = 0
@@ -231,7 +227,7 @@ class PageRequests:
             await route.abort("failed")
             return
         if kind in _READ:
-            await asyncio.to_thread(self._answers.take, url, answer.body)
+            await asyncio.to_thread(self.answers.take, url, answer.body)
         await route.fulfill(status=answer.status, headers=headers, body=body)
 
     async def _fetched(self, wanted: PageRequest) -> Response:
@@ -257,7 +253,7 @@ class PageRequests:
                 answer = await self._fetcher.fetch(request)
         finally:
             if not shared:
-                self._parts.add(request, answer)
+                self.parts.add(request, answer)
         if shared:
             self._statics.keep(name, wanted.url, answer)
         return answer
@@ -336,7 +332,6 @@ async def collect(
     page: Page,
     source: SourceConfig,
     requests: PageRequests,
-    answers: PageAnswers,
     enough: Callable[[Sequence[Found]], bool],
     *,
     patience: float,
@@ -352,7 +347,7 @@ async def collect(
     while True:
         # Read before the page is: an answer that comes meanwhile is one more to wait for.
         arrived = requests.arrived
-        seen = await _seen(page, source, answers)
+        seen = await _seen(page, source, requests.answers)
         if not requests.open or time.monotonic() - changed > patience:
             still += 1
         if len(seen) > len(shown):
@@ -546,26 +541,14 @@ class BrowserPool:
         browser: ChromiumProcess,
         context: BrowserContext,
     ) -> Sequence[Found]:
-        answers, parts = PageAnswers(source), PageParts(digest(first))
-        requests = PageRequests(
-            self._fetcher,
-            self._statics,
-            request,
-            first,
-            answers,
-            parts=parts,
-            known=known,
-            source=source,
-            limit=PAGE_REQUESTS,
-        )
+        requests = PageRequests(self._fetcher, self._statics, source, request, first, known)
         await context.route("**/*", requests.handle)
         page = await browser.open_page(context)
         context.on("page", _close)
         # `render_deadline` is the limit, not Playwright's own.
         await page.goto(first.url, wait_until="commit", timeout=0)
-        patience = self._config.timeout
-        shown = await collect(page, source, requests, answers, enough, patience=patience)
-        self._unchanged.keep(source.name, request.url, parts, shown)
+        shown = await collect(page, source, requests, enough, patience=self._config.timeout)
+        self._unchanged.keep(source.name, request.url, requests.parts, shown)
         return shown
 
     async def _started(self) -> ChromiumProcess:
