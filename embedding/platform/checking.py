@@ -142,7 +142,7 @@ class _Look:
     ) -> None:
         self.source = source.model_copy(update={"pages": 1})
         address = page or source.url or str(source.path)
-        self.found = SourceCheck(source.name, source.kind, address)
+        self.result = SourceCheck(source.name, source.kind, address)
         self._page = page
         self._services = services
         self._config = config
@@ -158,23 +158,23 @@ class _Look:
         except YeoronError as error:
             self._fault("config", str(error))
         except TimeoutError:
-            self._fault("timeout", f"{self.found.url}: no text within {self._seconds:g} s.")
+            self._fault("timeout", f"{self.result.url}: no text within {self._seconds:g} s.")
         except Exception as error:  # noqa: BLE001  (one source must not end the others' checks)
-            self._fault("internal", f"{self.found.url}: {type(error).__name__} while reading.")
-        return self.found
+            self._fault("internal", f"{self.result.url}: {type(error).__name__} while reading.")
+        return self.result
 
     def _fault(self, reason: str, sentence: str) -> None:
-        self.found.fault, self.found.sentence = reason, sentence
-        self.found.reasons = [reason]
+        self.result.fault, self.result.sentence = reason, sentence
+        self.result.reasons = [reason]
 
     async def _look(self) -> None:
         if self.source.on_the_web:
             await self._ask_robots()
         items = await self._list()
-        self.found.reachable = True
-        self.found.listed = len(items)
+        self.result.reachable = True
+        self.result.listed = len(items)
         if not items:
-            self._fault("empty", f"{self.found.url}: the listing names nothing.")
+            self._fault("empty", f"{self.result.url}: the listing names nothing.")
             return
         failure: FetchError | None = None
         for item in items[:_TRIED]:
@@ -189,11 +189,11 @@ class _Look:
 
     async def _ask_robots(self) -> None:
         verdict = await self._services.fetcher.robots.verdict(
-            self.found.url, self.source.proxy_address
+            self.result.url, self.source.proxy_address
         )
-        self.found.crawl_delay = verdict.crawl_delay
+        self.result.crawl_delay = verdict.crawl_delay
         unread = "unreadable" if verdict.trouble else "forbidden"
-        self.found.robots = "allowed" if verdict.allowed else unread
+        self.result.robots = "allowed" if verdict.allowed else unread
 
     async def _list(self) -> list[ListedItem]:
         if self._page is not None:
@@ -210,10 +210,10 @@ class _Look:
     async def _read(self, item: ListedItem) -> None:
         known = Publication(item.published_at, "listing")
         if isinstance(item, Inline):
-            self.found.address, self.found.key = item.key, item_key(item.key, self.source.url)
+            self.result.address, self.result.key = item.key, item_key(item.key, self.source.url)
             self._show(item.title, item.text, item.author, known)
             return
-        self.found.address, self.found.key = item.url, canonical(item.url)
+        self.result.address, self.result.key = item.url, canonical(item.url)
         answer, page = await self._services.extractor.follow(
             self._services.fetcher.fetch,
             self._web.request(item.url),
@@ -222,7 +222,7 @@ class _Look:
             item.authors,
             event_time(self._web),
         )
-        self.found.address = answer.url
+        self.result.address = answer.url
         if item.is_lastmod:
             known = Publication(item.published_at, "lastmod")
         author = self._services.pseudonyms.of(self.source.name, next(iter(page.authors), ""))
@@ -230,7 +230,7 @@ class _Look:
         self._show(page.title or item.title, page.text, author, own, known)
 
     def _show(self, title: str, text: str, author: str | None, *dates: Publication) -> None:
-        check = self.found
+        check = self.result
         hidden = mask(normalise(f"{title}\n{text}"))
         check.masked = dict(hidden.counts)
         # A title is shown as the tokenizer would see it: it may hold personal data too.

@@ -12,7 +12,6 @@ import http
 import logging
 import ssl
 import threading
-from pathlib import Path
 
 from embedding.kernel.errors import PlatformError
 from embedding.platform.hosts import JoinedHost, ask_door, fingerprint
@@ -60,7 +59,15 @@ class EvidenceDelivery:
             digest = hashlib.sha256(data).hexdigest()
             if digest in self._refused:
                 continue
-            status = self._post(path, data)
+            to = f"/evidence/{path.parent.name}/{path.name}"
+            door = (self._host.control, self._host.port)
+            try:
+                answer = ask_door(door, self._context, self._authority, to, data)
+            except OSError as error:
+                raise PlatformError(f"{self._where}: it does not answer ({error}).") from error
+            if answer is None:
+                raise PlatformError(f"{self._where}: another host answers there.")
+            status = answer[0]
             if status == http.HTTPStatus.OK:
                 path.unlink(missing_ok=True)
                 done += 1
@@ -74,16 +81,3 @@ class EvidenceDelivery:
     @property
     def _where(self) -> str:
         return f"evidence for the control host at {self._host.control}:{self._host.port}"
-
-    def _post(self, path: Path, data: bytes) -> int:
-        door, to = (
-            (self._host.control, self._host.port),
-            f"/evidence/{path.parent.name}/{path.name}",
-        )
-        try:
-            answer = ask_door(door, self._context, self._authority, to, data)
-        except OSError as error:
-            raise PlatformError(f"{self._where}: it does not answer ({error}).") from error
-        if answer is None:
-            raise PlatformError(f"{self._where}: another host answers there.")
-        return answer[0]
