@@ -12,6 +12,7 @@ import http
 import logging
 import ssl
 import threading
+from pathlib import Path
 
 from embedding.kernel.errors import PlatformError
 from embedding.platform.hosts import JoinedHost, ask_door, fingerprint
@@ -59,15 +60,7 @@ class EvidenceDelivery:
             digest = hashlib.sha256(data).hexdigest()
             if digest in self._refused:
                 continue
-            to = f"/evidence/{path.parent.name}/{path.name}"
-            door = (self._host.control, self._host.port)
-            try:
-                answer = ask_door(door, self._context, self._authority, to, data)
-            except OSError as error:
-                raise PlatformError(f"{self._where}: it does not answer ({error}).") from error
-            if answer is None:
-                raise PlatformError(f"{self._where}: another host answers there.")
-            status = answer[0]
+            status = self._post(path, data)
             if status == http.HTTPStatus.OK:
                 path.unlink(missing_ok=True)
                 done += 1
@@ -81,3 +74,14 @@ class EvidenceDelivery:
     @property
     def _where(self) -> str:
         return f"evidence for the control host at {self._host.control}:{self._host.port}"
+
+    def _post(self, path: Path, data: bytes) -> int:
+        door = (self._host.control, self._host.port)
+        to = f"/evidence/{path.parent.name}/{path.name}"
+        try:
+            answer = ask_door(door, self._context, self._authority, to, data)
+        except OSError as error:
+            raise PlatformError(f"{self._where}: it does not answer ({error}).") from error
+        if answer is None:
+            raise PlatformError(f"{self._where}: another host answers there.")
+        return answer[0]
