@@ -78,11 +78,10 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
                 if last and (file.cut or text.tail.endswith(b'"' + value)):
                     left_out.setdefault(max([following - 1, *left_out]), _CUT)
                 good = (numbers >= since) & ~np.isin(numbers, list(left_out))
-                if not good.all():
-                    columns = {name: column.filter(good) for name, column in columns.items()}
+                texts = {name: column.filter(good) for name, column in columns.items()}
                 yield RawRecords(
                     tuple(numbers[good].tolist()),
-                    {n: pc.if_else(pc.equal(it, ""), None, it) for n, it in columns.items()},
+                    {n: pc.if_else(pc.equal(it, ""), None, it) for n, it in texts.items()},
                     tuple(_taken(left_out, since, following)),
                     file.done,
                     encoding.note,
