@@ -24,8 +24,7 @@ from embedding.server.policies.base import Instruction
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.devices import pick_device
-from embedding.server.rows.tables import Optimizer, RowsCopy, Tables, TablesCopy
-from embedding.server.validation import check_buckets, check_score
+from embedding.server.rows.tables import Optimizer, RowsCopy, Tables, TablesCopy, bucket_rows
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -214,13 +213,13 @@ class LocalRows(RowStore):
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """See RowStore; the slot of an n-gram is its bucket."""
         if table is Table.SUB:
-            return check_buckets(ids, self.tables.buckets, what)
+            return bucket_rows(ids, self.tables.buckets, what)
         return self._vocabulary.slots(ids, what)
 
     def read(self, request: PullRequest) -> ReadRows:
         slots = {table: self.slots(table, ids, "pull") for table, ids in request.ids.items()}
         for pairs in request.score:
-            check_score(pairs, self._vocabulary)
+            self._vocabulary.score_slots(pairs)
         rows = {table: self.tables.gather(table, where) for table, where in slots.items()}
         return ReadRows(rows, partial(self._to_score, request.score))
 
@@ -229,7 +228,7 @@ class LocalRows(RowStore):
         waits for its answer, and learns nothing."""
         for pairs in score:
             with self._lock:
-                slots = check_score(pairs, self._vocabulary)
+                slots = self._vocabulary.score_slots(pairs)
                 centres, contexts, negatives = slots
                 columns = self.composer.columns
                 flat = columns(self.tables.gather(Table.OUT, negatives.reshape(-1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 
@@ -54,33 +53,6 @@ def check_ids(push: Push, vocabulary: Vocabulary) -> None:
         vocabulary.slots(push.rare.contexts.astype(np.int64), "push")
 
 
-def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:
-    """The same ids; RefusedError unless each is a bucket of the table of n-grams."""
-    if not buckets:
-        raise RefusedError(
-            f"{what}: rows of n-grams are named; this server has none, its model is not fasttext.",
-            kind="id",
-        )
-    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= buckets):
-        raise RefusedError(
-            f"{what}: n-gram buckets {int(ids.min())} to {int(ids.max())} are named; 0 to "
-            f"{buckets - 1} are accepted.",
-            kind="id",
-        )
-    return ids
-
-
-def check_score(score: ScorePairs, vocabulary: Vocabulary) -> tuple[IntArray, IntArray, IntArray]:
-    """Slots of centres, contexts and negatives, -1 for evicted ids; RefusedError for others."""
-    negatives = score.negatives
-    flat = vocabulary.slots(negatives.reshape(-1), "pull (score)")
-    return (
-        vocabulary.slots(score.centres, "pull (score)"),
-        vocabulary.slots(score.contexts, "pull (score)"),
-        flat.reshape(negatives.shape),
-    )
-
-
 MAX_NODES = 10_000
 MAX_SOURCES = 10_000
 MAX_NAME = 1_000
@@ -115,14 +87,14 @@ def check_report(node: str, report: dict[str, Any], known: Collection[str]) -> N
         )
     sources = report.get("sources")
     if isinstance(sources, dict):
-        _check_sources(sources, known)
+        check_sources(sources, known)
 
 
 def check_push(push: Push, known: Collection[str]) -> None:
     """RefusedError for names, counts or words that no node has; sources that are known."""
     counts = push.counts
     named = {g.source for g in counts.groups} | {each.source for each in push.usage}
-    _check_sources(named | {p.source for p in push.progress}, known)
+    check_sources(named | {p.source for p in push.progress}, known)
     most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
     if len(counts.counts):
         most = max(most, int(counts.counts.max()))
@@ -147,30 +119,8 @@ def check_words(words: pa.Array) -> None:
         )
 
 
-def check_gathered(
-    score: Sequence[ScorePairs], known: Collection[str], dim: int, most_bytes: int
-) -> None:
-    """RefusedError when the rows to score, which are gathered of one source at a time, do not fit
-    into one message, or are of sources too many beside those known."""
-    gathered = max((2 * len(each.centres) + each.negatives.size for each in score), default=0)
-    check_rows(gathered, dim, most_bytes, what="rows to score")
-    _check_sources({each.source for each in score}, known)
-
-
-def check_rows(
-    rows: int, dim: int, most_bytes: int, *, half: bool = False, what: str = "rows"
-) -> None:
-    """RefusedError when so many rows do not fit into one message."""
-    size = rows * dim * (2 if half else 4)
-    if size > most_bytes:
-        raise RefusedError(
-            f"pull: {rows} {what} make {size} bytes; max_message_bytes of the server allows "
-            f"{most_bytes}.",
-            kind="size",
-        )
-
-
-def _check_sources(names: Collection[str], known: Collection[str]) -> None:
+def check_sources(names: Collection[str], known: Collection[str]) -> None:
+    """RefusedError for a name that cannot be shown, or too many sources beside those `known`."""
     for name in names:
         check_name("source", name)
     fresh = sum(name not in known for name in names)

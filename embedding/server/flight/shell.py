@@ -41,7 +41,7 @@ from embedding.kernel.errors import (
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.state import ServerState
-from embedding.server.validation import check_gathered, check_nodes, check_rows
+from embedding.server.validation import check_nodes, check_sources
 
 logger = logging.getLogger(__name__)
 
@@ -260,8 +260,11 @@ class NodeSession:
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
         ids, half = request.ids, request.half
         check_rows(sum(map(len, ids.values())), dim, most_bytes, half=half)
-        if request.score:
-            check_gathered(request.score, state.scores.sources, dim, most_bytes)
+        if score := request.score:
+            # They are gathered of one source at a time.
+            gathered = max(2 * len(pairs.centres) + pairs.negatives.size for pairs in score)
+            check_rows(gathered, dim, most_bytes, what="rows to score")
+            check_sources({pairs.source for pairs in score}, state.scores.sources)
         kept = answering(self._kept, message, ids)
         whole_rows = kept is None or kept.whole
         # Which rows the node lacks is looked up among the rows as they were read.
@@ -365,3 +368,16 @@ def _body(action: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RefusedError(f"{name}: the body is not a JSON object.", kind="control")
     return body
+
+
+def check_rows(
+    rows: int, dim: int, most_bytes: int, *, half: bool = False, what: str = "rows"
+) -> None:
+    """RefusedError when so many rows do not fit into one message."""
+    size = rows * dim * (2 if half else 4)
+    if size > most_bytes:
+        raise RefusedError(
+            f"pull: {rows} {what} make {size} bytes; max_message_bytes of the server allows "
+            f"{most_bytes}.",
+            kind="size",
+        )

@@ -407,3 +407,19 @@ class TablesCopy(Watcher):
             f"{'moved' if moved else 'rows'}.{table}": part.rows
             for (table, moved), part in self._parts.items()
         }
+
+
+def bucket_rows(ids: IntArray, buckets: int, what: str) -> IntArray:
+    """Rows of buckets in a table of so many, the same numbers; RefusedError for other ids."""
+    if not buckets:
+        raise RefusedError(
+            f"{what}: rows of n-grams are named; this server has none, its model is not fasttext.",
+            kind="id",
+        )
+    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= buckets):
+        raise RefusedError(
+            f"{what}: n-gram buckets {int(ids.min())} to {int(ids.max())} are named; 0 to "
+            f"{buckets - 1} are accepted.",
+            kind="id",
+        )
+    return ids

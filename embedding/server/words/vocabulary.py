@@ -19,7 +19,7 @@ import pyarrow as pa
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
-from embedding.kernel.records import IntArray, TimeArray
+from embedding.kernel.records import IntArray, ScorePairs, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.parts import Content, Erasure, Moment, Part, Saved
 from embedding.server.rows.rowmap import RowMap
@@ -227,6 +227,14 @@ class Vocabulary(Part):
                 kind="id",
             )
         return self.slot_map.slots(ids)
+
+    def score_slots(self, score: ScorePairs) -> tuple[IntArray, IntArray, IntArray]:
+        """Those of centres, contexts and negatives, as `slots`."""
+        centres, contexts, flat = (
+            self.slots(ids, "pull (score)")
+            for ids in (score.centres, score.contexts, score.negatives.reshape(-1))
+        )
+        return centres, contexts, flat.reshape(score.negatives.shape)
 
     def set_counts(self, ids: IntArray, counts: TimeArray) -> None:
         """Running counts of ids as another server has them; those that are not alive are left."""

@@ -26,11 +26,11 @@ from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import is_number, read_report
-from embedding.server.flight.shell import Call, NodeSession
+from embedding.server.flight.shell import Call, NodeSession, check_rows
 from embedding.server.parts import Content, Moment, Part, PushArrival, Saved
 from embedding.server.rowstore import Step
 from embedding.server.state import ServerState
-from embedding.server.validation import check_ids, check_nodes, check_report, check_rows
+from embedding.server.validation import check_ids, check_nodes, check_report
 from yeoron_lab.groups.client import Reached, RemoteChanges
 from yeoron_lab.groups.entry import MERGE, PIECE, GroupEntry, Pieces, decode_entry
 from yeoron_lab.groups.taking import take_over

@@ -9,8 +9,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.rowmap import RowMap
-from embedding.server.rows.tables import Optimizer, Tables, TablesPart
-from embedding.server.validation import check_buckets
+from embedding.server.rows.tables import Optimizer, Tables, TablesPart, bucket_rows
 from yeoron_lab.shards.log import Admit
 from yeoron_lab.shards.spec import ShardSpec
 
@@ -86,7 +85,7 @@ class HeldRows:
         RefusedError for one that there is not, or of others.
         """
         spec = self.spec
-        check_buckets(ids, spec.buckets, what)
+        bucket_rows(ids, spec.buckets, what)
         if bool(np.any(ids % spec.count != spec.index)):
             raise RefusedError(
                 f"{what}: an n-gram bucket that is not of shard {spec.index} of {spec.count}, "

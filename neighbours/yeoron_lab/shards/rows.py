@@ -33,7 +33,6 @@ from embedding.server.rowstore import (
     Scorable,
     Vectors,
 )
-from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
 from yeoron_lab.settings import GroupSettings, ShardSettings
 from yeoron_lab.shards.client.columns import columns
@@ -120,7 +119,7 @@ class ShardedRows(RowStore):
         score = request.score
         if not score:
             return ReadRows(none, lambda: iter(()), self.position())
-        slots = [check_score(pairs, self._vocabulary) for pairs in score]
+        slots = [self._vocabulary.score_slots(pairs) for pairs in score]
         # The n-grams of all centres, each once.
         ids = np.concatenate([pairs.centres for pairs in score])
         centres, first = np.unique(ids, return_index=True)

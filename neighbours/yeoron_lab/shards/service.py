@@ -36,11 +36,18 @@ from embedding.kernel.processes import stop_on_signals
 from embedding.server.figures.meters import Meters, Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.listening import end, listen
-from embedding.server.flight.shell import Call, FlightService, called, received, rows_answered
+from embedding.server.flight.shell import (
+    Call,
+    FlightService,
+    called,
+    check_rows,
+    received,
+    rows_answered,
+)
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.rowstore import LogPosition
-from embedding.server.validation import check_name, check_rows
+from embedding.server.validation import check_name
 from yeoron_lab.processes import announce, end_with_parent
 from yeoron_lab.settings import ShardSettings
 from yeoron_lab.shards.client.columns import columns
