@@ -36,13 +36,14 @@ from embedding.kernel.ports import REACHED, bracketed, is_loopback
 from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.policies.traits import POLICIES
 from embedding.show.notifying import NotifyConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import PageConfig, WebConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.spec import check_policy, check_replay
+from embedding.worker.spec import check_replay
 
 PREFIX = "YEORON_"
 SETTINGS_VARIABLE = "YEORON_SETTINGS"
@@ -309,7 +310,7 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         check_replay(self.model, self.stream, self.node)
-        check_policy(self.sync.policy, self.model, self.exchange)
+        POLICIES.traits(self.sync.policy).check(self.model, self.exchange)
         return self
 
     @classmethod

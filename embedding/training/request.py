@@ -17,11 +17,11 @@ from embedding.kernel.records import Calendar, SnapshotRef, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.traits import COUNT_MODELS
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.policies.traits import POLICIES
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.text.tokenizers import as_written
 from embedding.worker.config import NodeConfig
-from embedding.worker.spec import check_policy
 
 FRESH_NOISE = {"noise_own": 12, "move": 6}
 """Of a dated corpus: what is read once has to be told from other words by fresh noise. Columns have
@@ -125,7 +125,7 @@ class TrainRequest(Config):
 
     @model_validator(mode="after")
     def _consistent(self) -> TrainRequest:
-        check_policy(self.sync.policy, self.model, self.exchange)
+        POLICIES.traits(self.sync.policy).check(self.model, self.exchange)
         return self
 
     @property

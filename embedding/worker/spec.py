@@ -14,7 +14,6 @@ from embedding.kernel.records import Calendar, WindowUnit
 from embedding.kernel.zones import zone_of
 from embedding.models.config import ModelConfig
 from embedding.models.traits import RANKED_MODEL
-from embedding.server.policies.traits import POLICIES
 from embedding.sources.config import SourceConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -71,11 +70,6 @@ def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> 
         raise ValueError(
             f"node.source_weights with model.model {model.model}: {RANKED_MODEL.reason}"
         )
-
-
-def check_policy(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> None:
-    """ValueError where nodes could not work under a policy."""
-    POLICIES.traits(policy).check(model, exchange)
 
 
 class NodeSpec(Config):
