@@ -110,11 +110,7 @@ def _run(spec: NodeSpec, pool: str) -> dict[str, Any]:
     with _place(get_worker().address) as free:
         if free:
             outcome = run_node(spec, should_stop)
-            return {
-                "name": outcome.name,
-                "restarts": outcome.restarts,
-                "seconds": outcome.seconds,
-            }
+            return {"name": outcome.name, "restarts": outcome.restarts, "seconds": outcome.seconds}
     if should_stop():
         return {"name": spec.name, "restarts": 0, "seconds": 0.0}
     time.sleep(AGAIN_SECONDS)
