@@ -115,7 +115,8 @@ def plan_rollback(
     """
     request = RollbackRequest(to, source, since, run)
     store = SnapshotStore(settings.snapshot_store)
-    begun = _unfinished(settings)
+    record = _read_record(settings)
+    begun = record.plan if record is not None and record.done is None else None
     manifests = {ref.id: store.manifest(ref.id) for ref in store.list()}
     if to is not None and since is not None:
         raise InputError("rollback: a snapshot to go back to or a window, not both.")
@@ -161,10 +162,8 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
     _write_record(settings, _Record(plan))
     ended = stop_pool(settings)
     tell(f"Nodes stopped: {', '.join(ended) or 'none ran'}.")
-    frontier, without = (
-        settings.database_address("frontier"),
-        () if plan.source is None else (plan.source,),
-    )
+    frontier = settings.database_address("frontier")
+    without = () if plan.source is None else (plan.source,)
     if plan.source is not None:
         block(frontier, plan.source, plan.reason)
         tell(f"Source {plan.source} is blocked.")
@@ -208,11 +207,6 @@ def _read_record(settings: Settings) -> _Record | None:
         raise PlatformError(
             f"{path}: cannot be read; remove it if no rollback was cut off."
         ) from error
-
-
-def _unfinished(settings: Settings) -> Plan | None:
-    record = _read_record(settings)
-    return None if record is None or record.done is not None else record.plan
 
 
 def _write_record(settings: Settings, record: _Record) -> None:
