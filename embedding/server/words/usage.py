@@ -211,15 +211,26 @@ class UsageSums(Part):
                 )
                 if (rest := self._handed.pop((window, node, incarnation), None)) is not None:
                     parts += rest.parts()
-        for incarnation, parts in by_process.items():
-            whole = Handed.of(window, parts, self.dim)
-            self._handed[window, node, incarnation] = self._within_limit(whole)
+        every = [part for parts in by_process.values() for part in parts]
+        whole = self._within_limit(Handed.of(window, every, self.dim))
+        if len(by_process) == 1:
+            self._handed[owner] = whole
+            return
+        for incarnation in by_process:
+            parts = [part for part in whole.parts() if (part.incarnation or own) == incarnation]
+            self._handed[window, node, incarnation] = Handed.of(window, parts, self.dim)
 
     def _within_limit(self, handed: Handed) -> Handed:
         """Without the words that there is no room for beside those of others."""
+        by_node: dict[str, list[Handed]] = {}
+        for (window, node, _), other in self._handed.items():
+            if window == handed.window:
+                by_node.setdefault(node, []).append(other)
         held: Counter[int] = Counter()
-        for other in self.held([handed.window]):
-            held.update(other.words)
+        for first, *more in by_node.values():
+            # A node may say the same words under several marks.
+            parts = [part for other in (first, *more) for part in other.parts()] if more else []
+            held.update(Handed.of(handed.window, parts, self.dim).words if more else first.words)
         if all(held[time] + n <= self.limit for time, n in handed.words.items()):
             return handed
         within, known = [], dict[_Key, IntArray]()

@@ -229,6 +229,10 @@ class LearnerLink:
         self._unseen = (0, ())
 
 
+MOST_PARTS = 50_000
+"""Sums in one message: of more it would be refused (`Push.usage`)."""
+
+
 def portions(uses: Sequence[WindowUse], most_bytes: int) -> list[tuple[ContextSums, ...]]:
     """The sums of uses in messages of at most so many bytes; at least one, which may be empty."""
     size, parts, messages = 0, list[ContextSums](), list[tuple[ContextSums, ...]]()
@@ -238,7 +242,7 @@ def portions(uses: Sequence[WindowUse], most_bytes: int) -> list[tuple[ContextSu
             own = slice(at, at + step)
             ids, sums, documents = whole.ids[own], whole.sums[own], whole.documents[own]
             part = replace(whole, ids=ids, sums=sums, documents=documents)
-            if parts and size + part.nbytes > most_bytes:
+            if parts and (size + part.nbytes > most_bytes or len(parts) >= MOST_PARTS):
                 messages.append(tuple(parts))
                 size, parts = 0, []
             parts.append(part)

@@ -216,15 +216,15 @@ class UsageReader:
         with self._lock:
             self.past.find_late_words(lexicon.rows)
             by_window = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
-        by_window[window] = [
-            part
-            for part in by_window[window]
-            if not part.incarnation or (part.incarnation, part.source) in ours
-        ]
+        own = by_window.pop(window)
+        # Of the dead under their mark what they have not handed in themselves; older text is what
+        # this process remembers, whoever had learnt it.
+        of_window = [p for p in own if not p.incarnation or (p.incarnation, p.source) in ours]
+        before = [[replace(part, incarnation="") for part in parts] for parts in by_window.values()]
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
-            for at, parts in enumerate(by_window.values())
+            for at, parts in enumerate([of_window, *before])
             for stretch in of_corpus(parts)
         ]
         if not any(time == 1 for time, _ in read):

@@ -142,6 +142,16 @@ def test_what_heirs_say_of_one_text_counts_once_with_the_texts_before_it():
     assert added_up(again.held([AT]))[0].documents.sum() == 6.0
 
 
+def test_words_that_a_node_says_under_several_marks_are_bounded_once():
+    server = Server(usage_words=4)
+    parts = use(0, [0, 1, 2], 1.0), replace(use(0, [0, 1, 2], 1.0), incarnation="dead")
+    server.push(*parts, hand_ins=(HandIn(AT, 1),), incarnation="a")
+    assert value_of(server) == {0: 2.0, 1: 2.0, 2: 2.0}
+    server.push(use(0, [3, 2], 1.0), node="n1", hand_ins=(HandIn(AT, 1),), incarnation="b")
+    assert server.usage.dropped[AT] == 1
+    assert value_of(server) == {0: 2.0, 1: 2.0, 2: 2.0, 3: 1.0}
+
+
 def value_of(server: Server) -> dict[int, float]:
     one = server.sums(AT)[0]
     values = one.sums[one.units[:, 0], 0]

@@ -12,6 +12,7 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import ContextSums, WindowUse
 from embedding.exchange.protocol import PulledRows, PullRequest, Welcome
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
@@ -23,7 +24,7 @@ from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.link import LearnerSetup
+from embedding.worker.learning.link import MOST_PARTS, LearnerSetup, portions
 from embedding.worker.learning.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
@@ -450,3 +451,9 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
     assert len(line.state.vocabulary) == 0
     process().learn([text])
     assert line.state.vocabulary.ids(["드문"]).tolist() == [0]
+
+
+def test_the_use_of_words_goes_in_messages_that_the_server_takes() -> None:
+    one = ContextSums.none(0, "s", 0, "")
+    sent = portions([WindowUse(0, sums=(one,) * (MOST_PARTS + 2))], 2**30)
+    assert [len(message) for message in sent] == [MOST_PARTS, 2]
