@@ -99,7 +99,9 @@ def make_learner(
     remembers = spec.node.replay_ratio or rehearses
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
     peers = _peers(spec, client, stop)
-    past = PastTexts.of(spec.node, calendar) if spec.ring is None else None
+    past = None
+    if spec.ring is None and spec.node.past_tokens:
+        past = PastTexts(calendar, spec.node.past_tokens, spec.node.past_windows)
     usage = UsageReader.of(model, welcome.usage, past, peers)
     held_out = None
     if rehearses and spec.node.held_out:

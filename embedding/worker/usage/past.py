@@ -12,7 +12,6 @@ import numpy.typing as npt
 from embedding.exchange.payload import UNITS
 from embedding.kernel.positions import ranges
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
-from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed, name_marks
 from embedding.worker.words.latewords import LateWords
 
@@ -73,12 +72,6 @@ class PastTexts:
         self._held: dict[int, deque[PastDocuments]] = {}
         self._seen: Counter[tuple[int, str, str]] = Counter()
         self._late = LateWords()
-
-    @classmethod
-    def of(cls, config: NodeConfig, calendar: Calendar) -> PastTexts | None:
-        """As a node's settings say; None when nothing is to be remembered."""
-        most, windows = config.past_tokens, config.past_windows
-        return cls(calendar, most, windows) if most else None
 
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
