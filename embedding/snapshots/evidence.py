@@ -189,9 +189,9 @@ class EvidenceStore:
         """
         first, last = day_number(start), day_number(end - timedelta(microseconds=1))
         day = pc.field("day")
-        chosen = pc.field("word").isin(
-            pa.array([word for word in words if _writable(word)], pa.string())
-        )
+        # The words of a file are UTF-8: one with half a surrogate pair is in none.
+        known = [word for word in words if word == word.encode(errors="ignore").decode()]
+        chosen = pc.field("word").isin(pa.array(known, pa.string()))
         for path in self._files(start, end):
             with suppress(FileNotFoundError):  # joined with others by its writer in the meantime
                 table, schema = _today(path, path, chosen & (day >= first) & (day <= last))
@@ -344,15 +344,6 @@ def _marks(schemas: Sequence[pa.Schema]) -> _Marks:
     if not all(_NAMED_KEY in (schema.metadata or {}) for schema in schemas):
         del marks[_NAMED_KEY]
     return marks
-
-
-def _writable(word: str) -> bool:
-    """Whether it can be written in UTF-8, as all words of a file are."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _whole(

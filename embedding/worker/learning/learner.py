@@ -123,7 +123,10 @@ class PairSampler:
         sentence = np.searchsorted(sentences, centre, side="right")
         inside &= np.searchsorted(sentences, other, side="right") == sentence
         inside &= (ids[centre] >= 0) & (ids[other] >= 0)
-        chosen = _first(owner, np.flatnonzero(inside), per_document)
+        # At most so many of the good draws of each document; draws are sorted by document.
+        good = np.flatnonzero(inside)
+        before = np.arange(len(good)) - np.searchsorted(owner[good], owner[good], side="left")
+        chosen = good[before < per_document]
         if not len(chosen):
             return None
         negatives = noise[rng.integers(0, len(noise), (len(chosen), self.negative))]
@@ -134,14 +137,6 @@ class PairSampler:
             negatives=negatives,
             windows=windows[owner[chosen]],
         )
-
-
-def _first(owner: IntArray, valid: IntArray, most: int) -> IntArray:
-    """At most so many of the valid draws of each document (draws are sorted by document)."""
-    owners = owner[valid]
-    first = np.searchsorted(owners, owners, side="left")
-    chosen: IntArray = valid[np.arange(len(valid)) - first < most]
-    return chosen
 
 
 class Learner:
