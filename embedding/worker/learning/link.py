@@ -229,7 +229,7 @@ class LearnerLink:
         self._unseen = (0, ())
 
 
-MOST_PARTS = 50_000
+MOST_SUMS = 50_000
 """Sums in one message: of more it would be refused (`Push.usage`)."""
 
 
@@ -242,7 +242,7 @@ def portions(uses: Sequence[WindowUse], most_bytes: int) -> list[tuple[ContextSu
             own = slice(at, at + step)
             ids, sums, documents = whole.ids[own], whole.sums[own], whole.documents[own]
             part = replace(whole, ids=ids, sums=sums, documents=documents)
-            if parts and (size + part.nbytes > most_bytes or len(parts) >= MOST_PARTS):
+            if parts and (size + part.nbytes > most_bytes or len(parts) >= MOST_SUMS):
                 messages.append(tuple(parts))
                 size, parts = 0, []
             parts.append(part)

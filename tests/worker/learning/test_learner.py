@@ -24,7 +24,7 @@ from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.corpus import Offset
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.link import MOST_PARTS, LearnerSetup, portions
+from embedding.worker.learning.link import MOST_SUMS, LearnerSetup, portions
 from embedding.worker.learning.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
@@ -455,5 +455,5 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
 
 def test_the_use_of_words_goes_in_messages_that_the_server_takes() -> None:
     one = ContextSums.none(0, "s", 0, "")
-    sent = portions([WindowUse(0, sums=(one,) * (MOST_PARTS + 2))], 2**30)
-    assert [len(message) for message in sent] == [MOST_PARTS, 2]
+    sent = portions([WindowUse(0, sums=(one,) * (MOST_SUMS + 2))], 2**30)
+    assert [len(message) for message in sent] == [MOST_SUMS, 2]
