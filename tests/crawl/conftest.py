@@ -93,13 +93,13 @@ async def other_site() -> AsyncIterator[Site]:
 @pytest.fixture(scope="module")
 async def lent() -> AsyncIterator[Callable[..., Awaitable[ChromiumProcess]]]:
     """Starts a Chromium for the tests of a file, or gives the one that still runs."""
-    start, running = ChromiumProcess.start, []
+    start, end, running = ChromiumProcess.start, ChromiumProcess.end, []
 
     async def started(executable: Path | None) -> ChromiumProcess:
         if executable is not None:
             return await start(executable)
         if running and running[0].lost:
-            await running.pop().end()
+            await end(running.pop())
         if not running:
             running.append(await start(None))
         running[0].pages = 0
@@ -107,7 +107,7 @@ async def lent() -> AsyncIterator[Callable[..., Awaitable[ChromiumProcess]]]:
 
     yield started
     for browser in running:
-        await browser.end()
+        await end(browser)
 
 
 @pytest.fixture

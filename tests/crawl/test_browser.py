@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from browsing import CHROMIUM
-from embedding.crawl.browser import BrowserPool
+from embedding.crawl.browser import BrowserPool, ChromiumProcess
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
@@ -189,6 +189,18 @@ async def test_no_chromium_outlives_its_crawler(
     assert left_over == []
     left = Path(profile.partition("=")[2])
     await eventually(lambda: not left.exists(), "the profile of the browser was left behind")
+
+
+@needs_chromium
+async def test_a_lost_browser_is_ended_before_another_is_lent(one_browser: None) -> None:
+    lost = await ChromiumProcess.start(None)
+    main = browsers(psutil.Process())[0]
+    driver = main.parent()
+    assert driver is not None
+    main.kill()
+    await eventually(lambda: lost.lost, "it runs on")
+    assert await ChromiumProcess.start(None) is not lost
+    assert not driver.is_running()
 
 
 @needs_chromium

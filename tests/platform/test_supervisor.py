@@ -125,6 +125,15 @@ def test_a_service_is_restarted_whether_it_runs_or_not(supervisor: Supervisor) -
     assert supervisor.states() == {"short": "RUNNING"}
 
 
+def test_no_certificate_is_read_for_a_socket(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor.write([service("short", "import time; time.sleep(300)")])
+    supervisor.start()
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent")
+    assert call_supervisor(supervisor.socket, "getPID") == supervisor.pid()
+
+
 def test_a_service_that_cannot_start_shows_the_end_of_its_log(supervisor: Supervisor) -> None:
     broken = service("broken", "raise SystemExit('no such thing')", ready="http://127.0.0.1:9/")
     supervisor.write([broken])
