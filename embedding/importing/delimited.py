@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
+from embedding.importing.encodings import ENCODING_BYTES, MARKED, NO_TEXT, Utf8Text, encoding_of
 from embedding.importing.opening import lines_of, opened
 from embedding.importing.readers import (
     READERS,
@@ -60,7 +60,7 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
     with opened(path) as file:
         encoding = encoding_of(file, path, options.encoding)
         layout = _layout(file.head(ENCODING_BYTES).decode(encoding.name, "replace"), path)
-        text = Utf8Text(file, encoding.name, layout.above)
+        text = Utf8Text(file, encoding.name, MARKED, layout.above)
         left_out: dict[int, str] = {}  # by number, why; up to where Arrow has read
         following = 0
         try:
@@ -69,13 +69,14 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
                 numbers = np.setdiff1d(np.arange(following, until), list(left_out))[: len(batch)]
                 following = int(numbers[-1]) + 1
                 columns = {name: batch[name].cast(pa.string()) for name in layout.names}
-                if text.replaced:
-                    for column in columns.values():
-                        broken = pc.match_substring(column, "\ufffd").to_numpy(False)
+                for column in columns.values():
+                    if _holds(column, NO_TEXT.encode()):
+                        broken = pc.match_substring(column, NO_TEXT).to_numpy(False)
                         left_out.update(dict.fromkeys(numbers[broken].tolist(), _BROKEN))
                 # The last value of a table may lack the quote that ends it.
-                value = batch[layout.names[-1]][-1].as_py().replace(b'"', b'""')
-                if last and (file.cut or text.tail.endswith(b'"' + value)):
+                value = b'"' + batch[layout.names[-1]][-1].as_py().replace(b'"', b'""')
+                lacks = text.tail.endswith(value) and not text.tail.endswith(value + b'"')
+                if last and (file.cut or lacks):
                     left_out.setdefault(max([following - 1, *left_out]), _CUT)
                 good = (numbers >= since) & ~np.isin(numbers, list(left_out))
                 texts = {name: column.filter(good) for name, column in columns.items()}
@@ -90,9 +91,9 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
             # A record is longer than Arrow's block, or a quote is closed by another line or none:
             # from there on each record is read by itself.
             with opened(path) as again:
-                text = Utf8Text(again, encoding.name, layout.above)
+                text = Utf8Text(again, encoding.name, MARKED, layout.above)
                 rows = islice(enumerate(_rows(text, layout)), max(since, following), None)
-                records = ((number, _fields(row, layout, text.replaced)) for number, row in rows)
+                records = ((number, _fields(row, layout)) for number, row in rows)
                 yield from in_columns(records, lambda: again.done, note=encoding.note)
             return
         yield RawRecords((), {}, tuple(_taken(left_out, since)), 1.0)
@@ -154,12 +155,12 @@ def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
         return
 
 
-def _fields(row: list[str] | str, layout: _Layout, broken: bool) -> Record:
+def _fields(row: list[str] | str, layout: _Layout) -> Record:
     if isinstance(row, str):
         return row
     if len(row) != len(layout.names):
         return f"{len(row)} values for {len(layout.names)} columns"
-    if broken and any("\ufffd" in cell for cell in row):
+    if any(NO_TEXT in cell for cell in row):
         return _BROKEN
     return {name: cell or None for name, cell in zip(layout.names, row, strict=True)}
 
@@ -181,7 +182,7 @@ class _Layout:
 
 
 def _layout(text: str, path: Path) -> _Layout:
-    text = text.removeprefix("\ufeff")
+    text = text.removeprefix("\ufeff").replace("\0", "").lstrip("\r\n")
     lines = [line for line in text.splitlines()[:_FIRST_LINES] if line.strip()]
     if not lines:
         raise InputError(f"{path}: no line with text; a table with a line of names is expected.")
@@ -279,9 +280,11 @@ def _batches(
             for batch in reader:
                 if layout.record and any(_swallows(column, layout) for column in batch):
                     raise pa.ArrowInvalid(_OPEN)
+                if not len(batch):
+                    continue
                 if ready is not None:
                     yield ready, False
-                ready = batch if len(batch) else ready
+                ready = batch
     except pa.ArrowInvalid:
         if ready is not None:
             yield ready, False
@@ -291,10 +294,14 @@ def _batches(
 
 
 def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
+    matches = _holds(column, b"\n") and pc.any(pc.match_substring_regex(column, layout.record))
+    return bool(matches and matches.as_py())
+
+
+def _holds(column: pa.Array, part: bytes) -> bool:
+    """Whether the bytes of any value hold `part`: quicker than to look into each value."""
     values = column.buffers()[2]
-    if values is None or b"\n" not in values.to_pybytes():
-        return False
-    return bool(pc.any(pc.match_substring_regex(column, layout.record)).as_py())
+    return values is not None and part in values.to_pybytes()
 
 
 _GKG_COLUMNS = 27

@@ -17,6 +17,11 @@ from embedding.kernel.errors import ConfigError, InputError
 
 ENCODING_BYTES = 1 << 18
 """Bytes in which an encoding is looked for."""
+NO_TEXT = "\ufdd0"
+"""Stands for bytes that are no character. Unicode reserves it for such use inside of programs; a
+record of a file that holds it all the same is left out as broken. U+FFFD is what people write."""
+MARKED = "yeoron.marked"
+codecs.register_error(MARKED, lambda error: (NO_TEXT, codecs.replace_errors(error)[1]))
 _GUESSED = 1 << 15
 _TAIL = 1 << 21
 _BOMS = (
@@ -200,17 +205,17 @@ def _guessed(sample: bytes, path: Path) -> str:
 class Utf8Text(io.RawIOBase):
     """A text file as UTF-8, for readers of bytes.
 
-    Bytes that are no character become U+FFFD, and `replaced` says so. NUL, which no text has, is
-    left out. `tail` holds the last bytes that were read; the first `above` lines are passed over.
+    Bytes that are no character become `NO_TEXT` where `errors` is `MARKED`, and U+FFFD where it is
+    "replace". NUL, which no text has, is left out. `tail` holds the last bytes that were read.
+    Empty lines that it begins with, and `above` lines behind them, are passed over.
     """
 
-    def __init__(self, file: UnpackedFile, encoding: str, above: int = 0) -> None:
-        self.replaced = False
+    def __init__(self, file: UnpackedFile, encoding: str, errors: str, above: int = 0) -> None:
         self.tail = b""
         self._file, self._above = file, above
         self._plain = encoding in ("utf-8", "utf-8-sig")
         self._rest = b""
-        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
         self._begun = self._alone = False
 
     def readable(self) -> bool:
@@ -225,14 +230,13 @@ class Utf8Text(io.RawIOBase):
             if text is None:
                 decoded = self._decoder.decode(self._rest + data, not data)
                 self._rest = b""
-                self.replaced = self.replaced or "\ufffd" in decoded
                 text = decoded.encode(errors="replace")
             text = text if self._begun else text.removeprefix(codecs.BOM_UTF8)
             text = text.replace(b"\0", b"") if b"\0" in text else text
             # Of a file that has no other line end: so old programs of Macs write.
             self._alone = b"\r" in text and b"\n" not in text if not self._begun else self._alone
             text = text.replace(b"\r", b"\n") if self._alone else text
-            text = text if self._begun else text.split(b"\n", self._above)[-1]
+            text = text if self._begun else text.lstrip(b"\r\n").split(b"\n", self._above)[-1]
             self._begun = self._begun or bool(text)
             if text or not data:
                 self.tail = (self.tail + text)[-max(len(text), _TAIL) :] if text else self.tail

@@ -33,7 +33,7 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
     with opened(path) as file:
         encoding = encoding_of(file, path, options.encoding)
         too_long = f"{path}: more than {_MOST >> 20} MB; split the archive."
-        data = whole_of(Utf8Text(file, encoding.name).read, _MOST, too_long)
+        data = whole_of(Utf8Text(file, encoding.name, "replace").read, _MOST, too_long)
         try:
             feed = parse_feed(data, str(path))
         except FetchError as error:

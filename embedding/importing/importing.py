@@ -723,7 +723,7 @@ class _Run:
             records = READERS.get(plan.reader)
             try:
                 for raw in records(plan.path, self._request.reading, self._since):
-                    self._take(plan.path, raw, *conversion.convert(raw))
+                    self._take(plan.path, raw, conversion)
                     show((before + raw.done * size) / sum(sizes), self._result.records)
                     if time.monotonic() - saved >= _KEEP_S:
                         self._keep()
@@ -738,14 +738,8 @@ class _Run:
             self._result.first, self._result.last = first.isoformat(), last.isoformat()
         return self._result
 
-    def _take(
-        self,
-        path: Path,
-        raw: RawRecords,
-        lines: Sequence[bytes],
-        when: TimeArray,
-        left_out: Sequence[WrongRecord],
-    ) -> None:
+    def _take(self, path: Path, raw: RawRecords, conversion: Conversion) -> None:
+        lines, when, left_out = conversion.convert(raw)
         self._file.add(lines, when)
         result = self._result
         result.records += len(lines)
@@ -784,5 +778,4 @@ def _marks(request: ImportRequest, plans: Sequence[FilePlan]) -> dict[str, Any]:
         path = str(plan.path.resolve())
         files.append([path, stat.st_size, stat.st_mtime_ns, plan.reader, dict(plan.mapping)])
     options = [request.encoding, request.timezone, request.date_format]
-    marks: dict[str, Any] = json.loads(json.dumps({"files": files, "options": options}))
-    return marks
+    return {"files": files, "options": options}

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
+from embedding.importing.encodings import ENCODING_BYTES, MARKED, NO_TEXT, Utf8Text, encoding_of
 from embedding.importing.opening import UnpackedFile, opened, whole_of
 from embedding.importing.readers import (
     LONGEST_RECORD,
@@ -46,7 +46,7 @@ def read_json(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecor
     """The objects of a file; what is inside another object is called as in `user.name`."""
     with opened(path) as file:
         encoding = encoding_of(file, path, options.encoding)
-        text = Utf8Text(file, encoding.name)
+        text = Utf8Text(file, encoding.name, MARKED)
         sample = file.head(ENCODING_BYTES).decode(encoding.name, "replace")
         first = sample.removeprefix("\ufeff").lstrip()
         line = first.partition("\n")[0].strip()
@@ -77,30 +77,30 @@ def _lines(text: Utf8Text, file: UnpackedFile, path: Path) -> Iterator[Record]:
         if len(rest) > LONGEST_RECORD:
             raise InputError(f"{path}: a line has more than {LONGEST_RECORD >> 20} MB; no JSONL.")
         for line in lines:
-            yield from _of_line(line, text)
-    yield from _of_line(rest, text, cut=file.cut)
+            yield from _of_line(line)
+    yield from _of_line(rest, cut=file.cut)
 
 
-def _of_line(line: bytes, text: Utf8Text, *, cut: bool | None = None) -> Iterator[Record]:
+def _of_line(line: bytes, *, cut: bool | None = None) -> Iterator[Record]:
     """The record of a line, or several; `cut` says of the last line whether the file is."""
     line = line.strip(_BETWEEN)
     if not line:
         return
     try:
-        records = [_flat(_DECODER.decode(line.decode()), text)]
+        records = [_flat(_DECODER.decode(line.decode()))]
     except (ValueError, RecursionError):
-        records = list(_made_out(line.decode(), text, ends=cut is not None))
+        records = list(_made_out(line.decode(), ends=cut is not None))
     yield from [*records[:-1], _CUT] if cut else records
 
 
-def _made_out(text: str, of: Utf8Text, *, ends: bool = True) -> Iterator[Record]:
+def _made_out(text: str, *, ends: bool = True) -> Iterator[Record]:
     """The objects of a text with a fault in it, and why others are none; it may end the file."""
     end = faults = 0
     begin = text.find("{")
     while begin >= 0 and faults < _MOST_FAULTS:
         try:
             value, end = _DECODER.raw_decode(text, begin)
-            yield _flat(value, of)
+            yield _flat(value)
             begin = text.find("{", end)
         except (ValueError, RecursionError):
             faults += 1
@@ -112,7 +112,7 @@ def _made_out(text: str, of: Utf8Text, *, ends: bool = True) -> Iterator[Record]
         yield "no JSON"
 
 
-def _flat(value: Any, text: Utf8Text) -> Record:
+def _flat(value: Any) -> Record:
     if not isinstance(value, Mapping):
         return "no JSON object"
     fields: dict[str, str | None] = {}
@@ -121,7 +121,7 @@ def _flat(value: Any, text: Utf8Text) -> Record:
             fields.update((f"{key}.{name}", _plain(cell)) for name, cell in child.items())
         else:
             fields[key] = _plain(child)
-    broken = text.replaced and any("\ufffd" in cell for cell in fields.values() if cell)
+    broken = any(NO_TEXT in cell for cell in fields.values() if cell)
     return "bytes that are no text" if broken else fields
 
 
@@ -145,9 +145,9 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
     try:
         value = _DECODER.decode(data.decode().strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError) as error:
-        if all(isinstance(record, str) for record in _made_out(data.decode(), text)):
+        if all(isinstance(record, str) for record in _made_out(data.decode())):
             raise InputError(f"{path}: not valid JSON ({error}).") from error
-        yield from _made_out(data.decode(), text)
+        yield from _made_out(data.decode())
         return
     value = _by_rows(value)
     if isinstance(value, Mapping):
@@ -155,7 +155,7 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
         fullest = max([*lists, [value]], key=lambda rows: sum(map(_spoken, rows)))
         alike = [row for rows in lists if set(rows[0]) == set(fullest[0]) for row in rows]
         value = _of_columns(value) or alike or fullest
-    yield from (_flat(record, text) for record in value)
+    yield from (_flat(record) for record in value)
 
 
 def _spoken(value: Mapping[str, Any]) -> int:

@@ -91,14 +91,11 @@ class UnpackedFile:
 
     def head(self, size: int) -> bytes:
         """The first bytes, which `read` gives again; before anything is read."""
-        while len(self._head) < size:
-            more, head = b"", self._head
-            self._head = b""
-            more = self.read(size - len(head))
-            self._head = head + more
-            if not more:
-                break
-        return self._head[:size]
+        head, self._head = self._head, b""
+        while len(head) < size and (more := self.read(size - len(head))):
+            head += more
+        self._head = head
+        return head[:size]
 
     @property
     def done(self) -> float:

@@ -116,7 +116,7 @@ def _of_text(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecord
                 raise InputError(f"{path}: no table in it; save it as .xlsx or CSV.")
             # The text is UTF-8 by now, whatever it says.
             rows = etree.iterparse(
-                Utf8Text(file, encoding.name),
+                Utf8Text(file, encoding.name, "replace"),
                 tag="{*}Row" if xml else "tr",
                 html=not xml,
                 recover=True,
@@ -186,10 +186,9 @@ def _filled(sheet: Any) -> Iterator[tuple[Any, ...]]:
 def _rows(
     rows: Iterator[tuple[Any, ...]], path: Path, progress: list[int]
 ) -> Iterator[tuple[int, Record]]:
-    """Numbered records; `at[0]` says how many lines were read."""
+    """Numbered records; `progress[0]` says how many lines were read."""
     names: list[str] | None = None
     number = 0
-    rows = iter(rows)
     while True:
         try:
             row = next(rows, None)

@@ -9,6 +9,7 @@ import lzma
 import time
 import zipfile
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import brotli
@@ -21,6 +22,7 @@ from warcio.warcwriter import WARCWriter
 
 from embedding.importing.delimited import _layout
 from embedding.importing.importing import ImportRequest, ImportResult, plan_import, run_import
+from embedding.importing.readers import READERS, ReadOptions
 from embedding.kernel.errors import YeoronError
 
 HEAD = "date,text\n"
@@ -208,10 +210,60 @@ def test_odd_records_without_end_are_all_counted(tmp_path: Path) -> None:
     assert (result.records, dict(result.wrong)) == (60, {"1 values for 2 columns": 300_000})
 
 
-def test_a_replacement_character_that_was_written_is_text(tmp_path: Path) -> None:
-    rows = [line.replace("글", "\ufffd") for line in GOOD]
-    result = take(tmp_path, "a.csv", HEAD + "x\n" + "".join(rows))
-    assert (result.records, dict(result.wrong)) == (60, {"1 values for 2 columns": 1})
+def numbered(file: Path) -> tuple[list[tuple[int, str]], list[int]]:
+    """Numbers and texts of a table's records, and numbers of those that are left out."""
+    read = list(READERS.get("csv")(file, ReadOptions(), 0))
+    good = (raw for raw in read if raw.numbers)
+    texts = (zip(raw.numbers, raw.columns["text"].to_pylist(), strict=True) for raw in good)
+    return [*chain(*texts)], [record.number for raw in read for record in raw.wrong]
+
+
+def test_odd_records_that_are_long_cost_no_others_and_move_none(tmp_path: Path) -> None:
+    """Blocks of them alone, before, between and behind blocks with good records."""
+    good = [f"2024-01-02,글을 하나 적어 보았다 {i} {'가' * 200}\n" for i in range(3000)]
+    odd = [f"2024-01-02,{'나' * 400}\n".replace(",", ",,") for _ in range(2000)]
+    file = tmp_path / "a.csv"
+    file.write_text(HEAD + "".join([*odd, *good[:2000], *odd, *good[2000:], *odd]), "utf-8")
+    texts, wrong = numbered(file)
+    assert [f"2024-01-02,{text}\n" for _, text in texts] == good
+    assert [number for number, _ in texts] == [*range(2000, 4000), *range(6000, 7000)]
+    assert wrong == [*range(2000), *range(4000, 6000), *range(7000, 9000)]
+
+
+@pytest.mark.parametrize("broken", [b"", b"2024-02-01,\xea\xb0\x80\xff\n"])
+def test_a_replacement_character_that_was_written_is_text(tmp_path: Path, broken: bytes) -> None:
+    """Wherever bytes that are no text stand in the file."""
+    rows = "".join(GOOD).replace("글", "\ufffd") * 100
+    result = take(tmp_path, "a.csv", (HEAD + "x\n" + rows).encode() + broken)
+    lost = {"bytes that are no text": 1} if broken else {}
+    assert result.records == 6000
+    assert dict(result.wrong) == {"1 values for 2 columns": 1, **lost}
+    row = '{"date": "2024-01-01", "text": "글 \ufffd"}\n' * 100
+    result = take(tmp_path, "a.jsonl", row.encode() + broken.replace(b"2024", b"{"))
+    assert result.records == 100
+
+
+@pytest.mark.parametrize(
+    ("end", "whole"),
+    [("", True), ('""', True), ('"', False), ('""""', True), ('"""', False), ('"x"""', True)],
+)
+def test_a_last_value_without_a_line_end(tmp_path: Path, end: str, whole: bool) -> None:
+    """It is whole unless its quote is open: of quotes alone, where their number is odd."""
+    rows = "".join(line.replace("\n", ",x\n") for line in GOOD)
+    result = take(tmp_path, "a.csv", f"date,text,note\n{rows}2024-02-01,마지막 글이다,{end}")
+    assert result.records == 60 + whole
+    assert dict(result.wrong) == ({} if whole else {"the file ends in the middle of it": 1})
+
+
+@pytest.mark.parametrize("above", ["\n", "\r\n\r\n", "\0\n", "\ufeff\n", "\n" * 30])
+@pytest.mark.parametrize("odd", ["", "x,y\n"])
+def test_empty_lines_above_a_column_are_none_of_its_records(
+    tmp_path: Path, above: str, odd: str
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"{above}text\n글 하나\n{odd}글 둘\n", "utf-8")
+    second = 2 if odd else 1
+    assert numbered(file) == ([(0, "글 하나"), (second, "글 둘")], [1] if odd else [])
 
 
 def test_an_encoding_is_found_behind_many_plain_lines(tmp_path: Path) -> None:
