@@ -74,12 +74,11 @@ def forget(settings: Settings, request: ErasureRequest, *, dry: bool = False) ->
     n = EvidenceStore(paths.evidence).erase(word=word, source=source, page=page, dry=dry)
     done.append(f"Evidence: {n:,} addresses of documents {verb} removed.")
     headlines = HeadlineStore(settings.page.headlines_file)
-    fetched = headlines.erase(word=word, source=source, page=page, dry=dry)
     team = settings.page.team
     if word is not None and team is not None and (n := TeamStore(team).erase(word, dry=dry)):
         done.append(f"The team's words and notes: {n:,} {verb} removed.")
-    if fetched:
-        done.append(f"Headlines: {fetched:,} {verb} removed.")
+    if n := headlines.erase(word=word, source=source, page=page, dry=dry):
+        done.append(f"Headlines: {n:,} {verb} removed.")
     if paths.trends.is_dir():
         n = storage.erase(paths.trends, word or source or page or "", dry=dry)
         done.append(
@@ -108,7 +107,7 @@ def _in_checkpoints(
         ]
     server, model = settings.server, settings.model
     own = {
-        "state_dir": _state_dir(settings),
+        "state_dir": settings.state_folder,
         "config_digest": server.config_digest or settings.digest(),
     }
     shape = RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases)
@@ -128,10 +127,6 @@ def _in_checkpoints(
     if erased.copies:
         done.append(f"{len(erased.copies)} states that rollbacks put aside {verb} removed.")
     return done
-
-
-def _state_dir(settings: Settings) -> Path:
-    return settings.server.state_dir or settings.paths.checkpoints
 
 
 def _in_frontier(settings: Settings, request: ErasureRequest, verb: str, *, dry: bool) -> str:
@@ -218,11 +213,11 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
         if days:
             done.append(f"{what}: {do(now - days * _DAY):,} {verb} removed.")
 
-    frontier = settings.database_address("frontier")
+    frontier, evidence = settings.database_address("frontier"), EvidenceStore(paths.evidence)
     step(
         ages.evidence_days,
         "Evidence, addresses of documents",
-        lambda before: EvidenceStore(paths.evidence).erase(
+        lambda before: evidence.erase(
             until=int(settings.server.calendar.days(np.array([before]))[0]), dry=dry
         ),
     )
@@ -239,7 +234,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
         "Trend reports",
         lambda before: storage.expire(paths.trends, before, dry=dry),
     )
-    states, logs = put_aside(_state_dir(settings)), paths.logs.rglob("*")
+    states, logs = put_aside(settings.state_folder), paths.logs.rglob("*")
     step(ages.copies_days, "States put aside", partial(_old, states, dry=dry))
     step(ages.logs_days, "Log files", partial(_old, filter(Path.is_file, logs), dry=dry))
     if ages.snapshots_days:
@@ -261,7 +256,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
                     dry=dry,
                 ),
             )
-    return done or ["Nothing is removed by age: all of `retention` is 0."]
+    return (done or ["Nothing is removed by age: all of `retention` is 0."]) + evidence.refused()
 
 
 def _tracking(settings: Settings) -> str:

@@ -387,6 +387,11 @@ class Settings(BaseSettings):
         return chosen.model_copy(update={"token_file": token.resolve()})
 
     @property
+    def state_folder(self) -> Path:
+        """Where the server keeps its checkpoints."""
+        return self.server.state_dir or self.paths.checkpoints
+
+    @property
     def snapshot_store(self) -> str:
         """Where the server publishes snapshots and all others read them."""
         return self.server.snapshots or str(self.paths.snapshots)

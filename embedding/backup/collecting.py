@@ -43,15 +43,10 @@ _AIRFLOW = ("secrets.json", "passwords.json")
 """The key that Airflow's database is encrypted with, and the login."""
 
 
-def state_folder(settings: Settings) -> Path:
-    """Where the server keeps its checkpoints."""
-    return settings.server.state_dir or settings.paths.checkpoints
-
-
 def row_folders(settings: Settings) -> list[Path]:
     """Where other processes than the server keep checkpoints of rows."""
     kind = placement(settings.server)
-    return [] if kind is None else kind.folders(settings.server, state_folder(settings))
+    return [] if kind is None else kind.folders(settings.server, settings.state_folder)
 
 
 def collect(settings: Settings, into: Path, checkpoint: Callable[[], None]) -> dict[str, str]:
@@ -97,7 +92,7 @@ def _together(
     settings: Settings, into: Path, checkpoint: Callable[[], None], frontier: Callable[[], None]
 ) -> None:
     """Checkpoint and frontier of one moment."""
-    state = state_folder(settings)
+    state = settings.state_folder
     for _ in range(_TRIES):
         with kept_out(state) as alone:
             if not alone:

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from embedding.backup.collecting import row_folders, state_folder
+from embedding.backup.collecting import row_folders
 from embedding.backup.databases import (
     check_loadable,
     database_addresses,
@@ -135,7 +135,7 @@ def _check_server(settings: Settings, manifest: BackupManifest) -> None:
 def _check_places(settings: Settings, manifest: BackupManifest) -> None:
     """Refuse settings by which a store lies elsewhere than where it would be put."""
     home, addresses = settings.paths.home.resolve(), database_addresses(settings)
-    stores = {home / "checkpoints": [state_folder(settings)]}
+    stores = {home / "checkpoints": [settings.state_folder]}
     stores[home / "checkpoints"] += [folder.parent for folder in row_folders(settings)]
     for part, kind in manifest.databases.items():
         if kind == "sqlite" and database_kind(addresses[part]) == "sqlite":
@@ -146,7 +146,7 @@ def _check_places(settings: Settings, manifest: BackupManifest) -> None:
                 raise ConfigError(
                     f"restore: the settings keep in {folder} what would be put into {wanted}; "
                     "settings that leave it there are accepted (server.state_dir, "
-                    "server.shards_dir, crawl.frontier)."
+                    "crawl.frontier)."
                 )
 
 

@@ -26,7 +26,8 @@ def socket_path(host: str, port: int) -> Path | None:
     The folder is made if it is missing. None: the path is too long or has other characters than
     an address, or the folder is not this user's alone.
     """
-    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), _folder_name())
+    home = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    folder = Path(home, f"yeoron-{os.geteuid()}")
     path = folder / f"{host.strip('[]').replace(':', '_')}-{port}"
     if len(os.fsencode(path)) > _LONGEST or not _PLAIN.fullmatch(str(path)):
         return None
@@ -38,10 +39,6 @@ def socket_path(host: str, port: int) -> Path | None:
         return None
     own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return path if own and not status.st_mode & 0o077 else None
-
-
-def _folder_name() -> str:
-    return f"yeoron-{os.geteuid()}"
 
 
 def local_location(location: str) -> str:

@@ -63,6 +63,7 @@ class ServerConfig(Config):
         "max_waiting_words": "leave it out: the users of 500,000 words are remembered",
         "pair_sample": "leave it out: 5,000 scored pairs are kept",
         "allowed_lateness_s": "leave it out: a window closes with the watermark",
+        "shards_dir": "leave it out: shards keep their checkpoints in state_dir",
     }
 
     host: str = "127.0.0.1"

@@ -60,6 +60,10 @@ EVIDENCE_FORMAT = 1
 _FORMAT_KEY = b"yeoron.format"
 _SKETCH_KEY = b"yeoron.hashes"
 _NAMED_KEY = b"yeoron.named"
+_OLD = (
+    "of a version before 28 November 2026; run `yeoron retain` once with Yeoron of 30 November "
+    "2026, which trims it."
+)
 PER_DAY = 3
 """Addresses kept of a word by source and day."""
 NAMING_WORDS = 8
@@ -235,6 +239,14 @@ class EvidenceStore:
             _write(path, table.filter(pa.array(~gone)), _marks([schema]))
         return rows
 
+    def refused(self) -> list[str]:
+        """A sentence where there are files that are not read."""
+        n = 0
+        for path in self.folder.glob("*/*.parquet"):
+            with suppress(OSError, pa.ArrowException):
+                n += _NAMED_KEY not in (pq.read_schema(path).metadata or {})
+        return [f"Evidence: {n:,} files are not read: each is {_OLD}"] if n else []
+
     def _files(self, start: datetime, end: datetime) -> list[Path]:
         first, last = f"{start:%Y-%m}", f"{end:%Y-%m}"
         if not self.folder.is_dir():
@@ -301,14 +313,10 @@ def sampled(table: pa.Table) -> pa.Table:
     addressed = pc.not_equal(chosen["url"], "").to_numpy(zero_copy_only=False)
     before = np.cumsum(addressed) - addressed
     begin = np.searchsorted(own, own)
-    return _nameless(chosen, before - before[begin] >= PER_DAY)
-
-
-def _nameless(table: pa.Table, rows: npt.NDArray[np.bool_]) -> pa.Table:
-    """The same table without address in these rows, and without time of the day in any."""
-    begin = pc.cast(pc.multiply(pc.cast(table["day"], pa.int64()), DAY), pa.float64())
-    url = pc.if_else(pa.array(rows), pa.scalar(""), table["url"])
-    return _with(_with(table, "url", url), "published", begin)
+    nameless = pa.array(before - before[begin] >= PER_DAY)
+    url = pc.if_else(nameless, pa.scalar(""), chosen["url"])
+    midnight = pc.cast(pc.multiply(pc.cast(chosen["day"], pa.int64()), DAY), pa.float64())
+    return _with(_with(chosen, "url", url), "published", midnight)
 
 
 def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCount:
@@ -372,10 +380,7 @@ def _today(
     """The same of a file that holds no more than is kept today; SnapshotError for another."""
     table, schema = _whole(file, name, rows)
     if _NAMED_KEY not in (schema.metadata or {}):
-        raise SnapshotError(
-            f"evidence {name}: it is of a version before 28 November 2026; run `yeoron retain` "
-            "once with Yeoron of 30 November 2026, which trims it."
-        )
+        raise SnapshotError(f"evidence {name}: it is {_OLD}")
     return table, schema
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import platformdirs
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef
@@ -25,27 +26,26 @@ from embedding.snapshots.snapshot import Snapshot, check_sizes
 NOTE = "withdrawn.json"
 
 
-class Withdrawn(BaseModel):
+@dataclass(frozen=True)
+class Withdrawn:
     """When (UTC) a snapshot was withdrawn, and why.
 
     Its files stay where they are, so that nothing is lost by a mistake; it is in no list, is
     nobody's `latest`, and opening it says why.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     at: datetime
     reason: str
-
-
-_WITHDRAWN = TypeAdapter(dict[str, Withdrawn])
 
 
 def read_note(text: str | None, where: str) -> dict[str, Withdrawn]:
     """What the note says by snapshot id; SnapshotError when it cannot be read."""
     try:
-        return {} if text is None else _WITHDRAWN.validate_json(text)
-    except ValidationError as error:
+        return {
+            name: Withdrawn(datetime.fromisoformat(entry["at"]), str(entry["reason"]))
+            for name, entry in json.loads("{}" if text is None else text).items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise SnapshotError(
             f"snapshot store {where}: {NOTE} cannot be read ({type(error).__name__}); put back "
             "a whole one, or remove it to see every snapshot."
@@ -54,7 +54,11 @@ def read_note(text: str | None, where: str) -> dict[str, Withdrawn]:
 
 def note_of(withdrawn: Mapping[str, Withdrawn]) -> str:
     """Inverse of `read_note`."""
-    return _WITHDRAWN.dump_json(dict(sorted(withdrawn.items())), indent=2).decode() + "\n"
+    entries = {
+        name: {"at": entry.at.isoformat(), "reason": entry.reason}
+        for name, entry in sorted(withdrawn.items())
+    }
+    return json.dumps(entries, ensure_ascii=False, indent=2) + "\n"
 
 
 log = logging.getLogger(__name__)

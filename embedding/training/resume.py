@@ -31,6 +31,15 @@ _FREE: dict[str, Any] = {
     "server": {"checkpoint_every_s", "device"},
 }
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
+_ABSENT = {
+    "exchange.cache_bytes": 0,
+    "server.shards": 1,
+    "server.split": "rows",
+    "topology.aggregators": 0,
+    "topology.server_groups": 1,
+}
+"""What these settings are without the laboratory. Its others tune what these and those of the core
+choose, and are compared where both sides have them."""
 
 
 @dataclass
@@ -53,11 +62,6 @@ class TrainingResume:
     @property
     def snapshots(self) -> Path:
         return self.folder / "snapshots"
-
-    def counted(self, tokens: int) -> None:
-        """Every word that gets a row has it, and a checkpoint holds them."""
-        self.total = tokens
-        self.save()
 
     def save(self) -> None:
         with replaced(self.folder / _FILE) as file:
@@ -117,7 +121,8 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
     before, given = _by_name(saved["request"]), _by_name(marks)
     for name in sorted({*given, *before}):
-        was, now = before.get(name), given.get(name)
+        was = before.get(name, _ABSENT.get(name, given.get(name)))
+        now = given.get(name, _ABSENT.get(name, was))
         if was != now:
             raise ConfigError(
                 f"state_dir {folder}: it holds a training begun with {name} {_shown(was)}, and "
@@ -154,9 +159,7 @@ def _marks(request: TrainRequest) -> dict[str, Any]:
     path = request.corpus.resolve()
     stat = path.stat()
     corpus = {"path": str(path), "bytes": stat.st_size, "changed_ns": stat.st_mtime_ns}
-    settings = request.model_dump(mode="json", exclude=_FREE)
-    marks: dict[str, Any] = json.loads(json.dumps({"corpus": corpus, **settings}))
-    return marks
+    return {"corpus": corpus, **request.model_dump(mode="json", exclude=_FREE)}
 
 
 def _by_name(marks: dict[str, Any]) -> dict[str, Any]:

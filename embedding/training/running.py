@@ -71,7 +71,8 @@ def train(
                 failed = None if server.recovery is None else server.recovery.request(wait=True)
                 if failed is not None:
                     raise PlatformError(f"state_dir: {failed}.")
-                resume.counted(tokens)
+                resume.total = tokens
+                resume.save()
         # Each group becomes what the leader is now: its words, and how often they were read.
         for follower in dict.fromkeys(spec.server for spec in specs):
             if follower != server.location:

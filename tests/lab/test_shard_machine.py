@@ -16,14 +16,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode
-from embedding.kernel.errors import RefusedError
+from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.models.config import ModelConfig
 from embedding.models.starting import first_vectors
-from embedding.server.config import ServerConfig
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.parts import Content
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.tables import Optimizer, Tables
+from embedding.server.rowstore import RowShape
+from embedding.server.state import ServerState
 from generated import examples
 from yeoron_lab.columns.minibatches import Minibatches, draws_of
 from yeoron_lab.columns.shard import moved
@@ -521,6 +524,17 @@ def test_a_shard_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(
     shard.crash()
     assert shard.state.held.next_id == 2
     shard.folder.close()
+
+
+@pytest.mark.parametrize("groups", [["북"], []])
+def test_a_leader_of_groups_whose_rows_lay_on_shards_does_not_wait_for_ever(groups):
+    """Until 30 November 2026 a leader of groups could have shards: what they moved went past the
+    optimiser, and nobody sends it again."""
+    state = ServerState(ServerConfig(shards=2, device="cpu"), SyncConfig(), RowShape(DIM))
+    entries = [["change", [["group-북", 5]], 1.0, False, [], not groups]]
+    log = {"applied": {}, "next_id": 5, "entries": entries}
+    with pytest.raises(ConfigError, match="Yeoron of the morning of 30 November 2026, or begin"):
+        state.tables.load(Content({"groups": groups, "log": log}, {}, {}))
 
 
 def test_a_change_of_a_checkpoint_with_aggregators_is_one_of_its_pushes():

@@ -446,6 +446,17 @@ def test_an_empty_home_has_nothing_to_forget(settings: Settings) -> None:
     assert not settings.paths.frontier.exists()
 
 
+def test_retain_says_that_evidence_of_an_old_version_is_not_read(settings: Settings) -> None:
+    folder = settings.paths.evidence / "2020-02"
+    folder.mkdir(parents=True)
+    assert not any("not read" in sentence for sentence in retain(settings))
+    for number in range(2):
+        pq.write_table(pa.table({"day": [18_300]}), folder / f"n-{number}.parquet")
+    without = settings.model_copy(update={"retention": RetentionConfig(evidence_days=0)})
+    (sentence,) = [sentence for sentence in retain(without) if "Evidence" in sentence]
+    assert sentence.startswith("Evidence: 2 files are not read: each is of a version before 28")
+
+
 @pytest.mark.timeout(300)
 def test_each_store_keeps_what_is_young_and_loses_what_is_old(settings: Settings) -> None:
     fill(settings)

@@ -190,6 +190,10 @@ def test_a_file_that_holds_more_than_is_kept_today_is_erased_from_and_not_read(t
     for at in range(2 * MOST_PARTS):
         store.add(table([("다", "a", 1, at)]), "n")
     assert (folder / "n-1.parquet").is_file()
+    (folder / "n-2.parquet").write_bytes(b"damaged")
+    (sentence,) = store.refused()
+    assert "1 files are not read: each is of a version before 28 November 2026" in sentence
+    (folder / "n-2.parquet").unlink()
     for ask in (lambda: store.find("나", START, end), lambda: store.days(["나"], START, end)):
         with pytest.raises(SnapshotError, match="once with Yeoron of 30 November 2026"):
             ask()

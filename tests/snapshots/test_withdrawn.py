@@ -57,6 +57,18 @@ def test_bad_input(place, make, tmp_path):
     assert place.withdrawn() == {}
 
 
+def test_a_note_that_was_written_by_hand_is_read(tmp_path, make):
+    store = SnapshotStore(tmp_path)
+    ref = store.publish(make())
+    (tmp_path / NOTE).write_text(f'{{"{ref.id}": {{"at": "20261130T120000", "reason": 5}}}}')
+    assert store.list() == []
+    assert store.withdrawn()[ref.id].reason == "5"
+    with pytest.raises(SnapshotError, match=r"withdrawn on 2026-11-30 \(5\)"):
+        store.open(ref.id)
+    store.reinstate([ref.id])
+    assert [each.id for each in store.list()] == [ref.id]
+
+
 def test_a_damaged_note_is_named(tmp_path, make):
     store = SnapshotStore(tmp_path)
     store.publish(make())

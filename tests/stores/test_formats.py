@@ -13,6 +13,7 @@ import tarfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -35,6 +36,7 @@ from embedding.settings import Settings
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainRequest
+from embedding.training import resume as resume_module
 from embedding.training.resume import resuming
 from embedding.trends import storage
 from embedding.trends.report import build_report
@@ -146,6 +148,61 @@ def test_a_training_of_the_tree_before_is_found_again(stores):
     with resuming(TrainRequest(corpus=corpus, state_dir=folder / "state")) as resume:
         assert resume is not None
         assert resume.resumed
+
+
+MORNING: dict[str, dict[str, object]] = {
+    "exchange": {"pulls": "rows", "cache_bytes": 0},
+    "server": {"shards": 1, "split": "rows", "shards_dir": None},
+    "topology": {"aggregators": 0, "server_groups": 1, "peer_timeout_s": 120.0},
+}
+"""Settings that were the core's own until 30 November 2026, in training.json."""
+
+
+def without_laboratory(request: dict[str, Any]) -> dict[str, Any]:
+    """A request of training.json as an installation without the laboratory writes it."""
+    for section, values in request.items():
+        kind = getattr(TrainRequest.model_fields[section].annotation, "ADDED", None)
+        for name in {name for added in kind or () for name in added.model_fields}:
+            del values[name]
+    return request
+
+
+@pytest.mark.parametrize("set_to", [None, ("server", "shards"), ("topology", "aggregators")])
+@pytest.mark.parametrize("before", ["with", "without", "of the morning"])
+@pytest.mark.parametrize("now", ["with", "without"])
+def test_a_training_goes_on_where_the_laboratory_came_or_went(
+    tmp_path, monkeypatch, before, now, set_to
+):
+    """What one side lacks is refused only where the other sets it to something."""
+    if before == "without" and set_to:
+        pytest.skip("it could not be set")
+    corpus, state = tmp_path / "corpus.txt", tmp_path / "state"
+    corpus.write_text("a b\n")
+    request = TrainRequest(corpus=corpus, state_dir=state)
+    with pytest.raises(InputError, match="cut off"), resuming(request):
+        raise InputError("cut off")
+    file = state / "training.json"
+    content = json.loads(file.read_text())
+    if before != "with":
+        without_laboratory(content["request"])
+    if before == "of the morning":
+        for section, values in MORNING.items():
+            content["request"][section] |= values
+    if set_to:
+        section, name = set_to
+        content["request"][section][name] = 2
+    file.write_text(json.dumps(content))
+    if now == "without":
+        marks = resume_module._marks
+        monkeypatch.setattr(resume_module, "_marks", lambda given: without_laboratory(marks(given)))
+    if set_to:
+        sentence = f"begun with {section}.{name} 2, and now it is [01]"
+        with pytest.raises(ConfigError, match=sentence), resuming(request):
+            pass
+    else:
+        with resuming(request) as going_on:
+            assert going_on is not None
+            assert going_on.resumed
 
 
 def test_rejected_sources_are_read(stores):

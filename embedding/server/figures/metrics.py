@@ -247,10 +247,6 @@ _TEXT: Mapping[str, tuple[str, str, str]] = {
 """Name → kind, key of `text` in a node's report, help."""
 
 
-def _server(shown: Scrape) -> dict[str, str]:
-    return {"version": __version__, "device": shown["device"], "dim": str(shown["dim"])}
-
-
 def _policy(shown: Scrape) -> dict[str, str]:
     of = {"running": shown["sync"]["running"], "staleness": str(shown["staleness"])}
     return {"policy": shown["policy"], **of}
@@ -325,7 +321,7 @@ METRIC_FAMILIES: tuple[Figure, ...] = (
         "server",
         "Version, device and columns of a row",
         "device dim version",
-        _server,
+        lambda shown: {"version": __version__, "device": shown["device"], "dim": str(shown["dim"])},
     ),
     Figure("info", "policy", "The consistency policy", "policy running staleness", _policy),
     *plain(COUNTER, _TOTALS, "meters"),

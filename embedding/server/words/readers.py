@@ -126,11 +126,12 @@ class WindowReaders(Part):
         reread: list[Text] = []
         for each in given.inherited:
             text = each.incarnation, each.source
+            before = inherited.get(text)
             if each.documents:
                 inherited[text] = each
                 reread.append(text)
-            else:  # Another heir may have found some of it.
-                inherited.setdefault(text, each)
+            elif before is None or (not before.documents and each.gone > before.gone):
+                inherited[text] = each  # No other heir has found some of it.
         return reread
 
     def _heard(self, node: str, incarnation: str) -> None:

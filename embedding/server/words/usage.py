@@ -294,16 +294,13 @@ class UsageSums(Part):
         for owner, portions in self._portions.items():
             self._portions[owner] = {n: erased(portion) for n, portion in portions.items()}
 
-    def _all(self) -> list[tuple[_Owner, int, Handed]]:
-        """All that is kept, by whom; 0: handed in whole, else the push of a portion."""
-        return [(owner, 0, handed) for owner, handed in sorted(self._handed.items())] + [
+    def save(self) -> Saved:
+        # By whom; 0: handed in whole, else the push of a portion.
+        held = [(owner, 0, handed) for owner, handed in sorted(self._handed.items())] + [
             (owner, number, handed)
             for owner, portions in sorted(self._portions.items())
             for number, handed in portions.items()
         ]
-
-    def save(self) -> Saved:
-        held = self._all()
         facts = [[*owner, n, [list(label) for label in handed.labels]] for owner, n, handed in held]
         arrays = {
             f"usage.{number}.{name}": getattr(handed, name)

@@ -66,6 +66,16 @@ def test_an_heir_that_finds_nothing_leaves_what_another_found() -> None:
     assert readers.missing(WINDOW, {"n1", "n2"}) == ()
 
 
+def test_what_a_second_heir_says_is_gone_counts_after_a_first_that_found_nothing() -> None:
+    readers = WindowReaders()
+    readers.greet("n0", "a")
+    readers.read(WINDOW, "n0", "a", "가", 3)
+    for node, life, gone in (("n1", "b", 0), ("n2", "c", 2), ("n1", "b", 1)):
+        readers.hand_in(node, life, HandIn(WINDOW, 1, (Inherited("a", "가", 0, gone),)))
+    missing = {lost.reason: lost.documents for lost in readers.missing(WINDOW, {"n1", "n2"})}
+    assert missing == {"document_gone": 2, "node_lost": 1}
+
+
 def test_a_checkpoint_in_which_heirs_said_all_under_their_own_mark_has_them_read_again() -> None:
     old = {
         "windows": {str(WINDOW): {"a": ["n0", {"가": 3}, {"가": 3}, False]}},
