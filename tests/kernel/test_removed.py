@@ -58,6 +58,10 @@ def test_a_setting_that_is_gone_is_refused_with_what_to_do(config, old):
             "second'; did you mean 'seconds'?",
         ),
         ({"server": {"zzz": 1}}, "unknown setting 'server.zzz'; take it out."),
+        (
+            {"server": {"shards_dir": "/a"}},
+            "is no setting any more; leave it out: shards keep their checkpoints in state_dir.",
+        ),
         ({"severs": {}}, "unknown setting 'severs'; did you mean 'server'?"),
     ],
 )

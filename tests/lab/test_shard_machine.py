@@ -534,7 +534,7 @@ def test_a_leader_of_groups_whose_rows_lay_on_shards_does_not_wait_for_ever(grou
     entries = [["change", [["group-북", 5]], 1.0, False, [], not groups]]
     log = {"applied": {}, "next_id": 5, "entries": entries}
     with pytest.raises(ConfigError, match="Yeoron of the morning of 30 November 2026, or begin"):
-        state.tables.load(Content({"groups": groups, "log": log}, {}, {}))
+        state.rows.load(Content({"groups": groups, "log": log}, {}, {}))
 
 
 def test_a_change_of_a_checkpoint_with_aggregators_is_one_of_its_pushes():
