@@ -59,7 +59,7 @@ async def test_what_has_no_date_is_counted_and_not_handed_on(
     assert "no date that can be read" in row["last_error"]
     assert (row["documents"], row["dated"]) == (0, {})
     assert row["alarm"] is not None
-    assert "`undated` of the source" in row["alarm"]["sentence"]
+    assert "see its setting `undated`" in row["alarm"]["sentence"]
     assert row["alarms"] == {"undated": 1}
     assert caplog.text.count("alarm undated") == 1, "named once"
 
