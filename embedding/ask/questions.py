@@ -560,11 +560,11 @@ class ChangeQuestion(Question[WordChange]):
     word: AnyWord
 
     def answer(self, answers: Answers, wait_s: float | None = None) -> WordChange:
-        # All that are missing are asked for, so that they are computed one after the other.
+        # All that are missing are asked for, to be computed in turn; the first alone is waited for.
         reports, missing = [], False
         for ref in answers.list()[-answers.config.trends.history_windows :]:
             try:
-                reports.append(answers.report(ref.id, wait_s))
+                reports.append(answers.report(ref.id, 0 if missing else wait_s))
             except LaterError:
                 missing = True
         if missing:
