@@ -193,7 +193,7 @@ class ContextShift:
 
 @dataclass(frozen=True)
 class Inherited:
-    """Text of a window that a process pushed which died, and that this one speaks for now.
+    """Text of a window that a dead process had pushed, and that this process speaks for now.
 
     incarnation  mark of that process
     documents    read again; gone: those that are not where they were

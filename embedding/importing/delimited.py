@@ -89,7 +89,7 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
                 )
         except pa.ArrowInvalid:
             # A record is longer than Arrow's block, or a quote is closed by another line or none:
-            # from there on each record is read by itself.
+            # from there on Python reads one record at a time.
             with opened(path) as again:
                 text = Utf8Text(again, encoding.name, MARKED, layout.above)
                 rows = islice(enumerate(_rows(text, layout)), max(since, following), None)

@@ -115,7 +115,7 @@ class NodeSpec(Config):
     ring: MeetingSpec | None = None
     """Where this node meets those that all-reduce; None when none does."""
     relay: RelaySpec | None = None
-    """Where the pushes of this node and others are added up; None: it pushes by itself."""
+    """Where the pushes of this node and others are added up; None: it pushes to the server."""
 
     @model_validator(mode="after")
     def _consistent(self) -> NodeSpec:

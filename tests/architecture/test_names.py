@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from syntax import syntax_of
@@ -118,24 +118,28 @@ def locals_of(tree: ast.Module) -> Iterator[str]:
             yield node.id
 
 
-def test_locals_say_what_they_hold():
-    empty = {
+def written(
+    rooms: Iterable[str], names: Callable[[ast.Module], Iterator[str]], wrong: Callable[[str], bool]
+) -> set[str]:
+    """Which file of these rooms has which wrong name."""
+    return {
         f"{path.relative_to(ROOT)}: {name}"
-        for room in ROOMS
+        for room in rooms
         for path in (ROOT / room).rglob("*.py")
-        for name in locals_of(syntax_of(path.read_text("utf-8")))
-        if name in EMPTY
+        for name in names(syntax_of(path.read_text("utf-8")))
+        if wrong(name)
     }
+
+
+def test_locals_say_what_they_hold():
     # The key of `yeoron doctor --json`.
-    assert empty == {"embedding/platform/doctor/diagnosis.py: found"}
+    assert written(ROOMS, locals_of, EMPTY.__contains__) == {
+        "embedding/platform/doctor/diagnosis.py: found"
+    }
 
 
 def test_nothing_is_called_by_a_word_that_the_glossary_replaced():
-    found = {
-        f"{path.relative_to(ROOT)}: {name}"
-        for room in PRODUCT
-        for path in (ROOT / room).rglob("*.py")
-        for name in identifiers(syntax_of(path.read_text("utf-8")))
-        if words(name) & REPLACED and name not in ANSWERS
-    }
-    assert found == set(), "docs/glossary.md has the field's word"
+    def replaced(name: str) -> bool:
+        return bool(words(name) & REPLACED) and name not in ANSWERS
+
+    assert written(PRODUCT, identifiers, replaced) == set(), "docs/glossary.md has the field's word"

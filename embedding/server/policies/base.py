@@ -86,7 +86,7 @@ class ClockEntry:
 
 @dataclass(frozen=True)
 class PendingPush:
-    """A push that arrived: which node's, of which clock, and its sequence number."""
+    """A push that arrived from a node at one of its clocks."""
 
     node: str
     clock: int

@@ -60,7 +60,7 @@ def connect(location: str, **settings: Any) -> ParameterClient:
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:
-    """The node's line to where pushes are added up; None where it pushes by itself."""
+    """The node's line to where pushes are added up; None where it pushes to the server."""
     return None if spec.relay is None else needed_relays().line(spec.relay, spec.exchange)
 
 

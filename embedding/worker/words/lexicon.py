@@ -172,8 +172,8 @@ class NodeLexicon:
     def _insert(self, rows: IntArray) -> None:
         """Make places for ids; others may have been given lower ones than those known here."""
         fresh = np.sort(rows[positions(self.ids, rows) < 0])
-        at = np.searchsorted(self.ids, fresh)
-        self._order(np.insert(self.ids, at, fresh), np.insert(self.counts, at, 0.0))
+        slots = np.searchsorted(self.ids, fresh)
+        self._order(np.insert(self.ids, slots, fresh), np.insert(self.counts, slots, 0.0))
 
     def _order(self, ids: IntArray, counts: TimeArray) -> None:
         self.ids, self.counts = ids, counts
